@@ -1,14 +1,14 @@
 """Every exception of Milepost, grouped by what its reader should do next.
 
-    MilepostError             one `except` catches everything of ours                       exit
-    ├─ MisuseError            fix the calling code                                             2
-    ├─ RefusedError           nothing was done; the message says what to do instead            3
-    ├─ QuestionError          a person decides: `milepost inbox`, then `milepost answer`       4
-    ├─ RunWaiting             come back later: the run waits for a recorded time               5
-    ├─ UnavailableError       something outside is away; nothing was lost                      6
-    ├─ StepFailed, Declined   recorded, the same on each resume; a plan may catch them         1
-    └─ RunInterrupted         an orderly stop by a signal                                  128+n
-    Signal (BaseException)    unwinds a run from inside; never leaves `run()`
+MilepostError             one `except` catches everything of ours                       exit
+├─ MisuseError            fix the calling code                                             2
+├─ RefusedError           nothing was done; the message says what to do instead            3
+├─ QuestionError          a person decides: `milepost inbox`, then `milepost answer`       4
+├─ RunWaiting             come back later: the run waits for a recorded time               5
+├─ UnavailableError       something outside is away; nothing was lost                      6
+├─ StepFailed, Declined   recorded, the same on each resume; a plan may catch them         1
+└─ RunInterrupted         an orderly stop by a signal                                  128+n
+Signal (BaseException)    unwinds a run from inside; never leaves `run()`
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ class NotEncodable(MisuseError):
 
 class NotDecodable(MisuseError):
     code = "not-decodable"
-    sentence = "{where}, at {path}: the stored value does not fit the annotation: expected {expected}, found {found}"
+    sentence = (
+        "{where}, at {path}: the stored value does not fit the annotation: expected {expected}, found {found}"
+    )
     hint = "The type changed since the value was stored: let the annotation read the old shape, or redo the step."
 
 

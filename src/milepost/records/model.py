@@ -1,0 +1,432 @@
+"""What a journal holds: one frozen class per kind of record, and how it becomes bytes and comes back.
+
+A record is data (JSON), readable without the code that wrote it. Outputs, inputs, evidence and source
+lists are artifacts; a record only points at them. Nothing here reads a clock, draws chance or does I/O.
+Called by the protocol (which builds records) and by the runtime (which appends and folds them).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+RECORD_SIZE_MAX = 8 * 1024
+"""Bytes a start or a checkpoint may take (design §4); checked before the body runs."""
+ERROR_SIZE_MAX = 2 * 1024
+"""Bytes of an error text kept in a record; the rest is cut."""
+ARTIFACT_ROW_MAX = 64 * 1024
+"""Bytes up to which an artifact is a row beside its record; larger ones are files."""
+
+Data: TypeAlias = Mapping[str, Any]
+
+
+class Checkpoint(StrEnum):
+    """Where a step stands."""
+
+    IN_PROGRESS = "in_progress"
+    VERIFIED = "verified"
+    FAILED = "failed"
+
+
+class Outcome(StrEnum):
+    """What is known of one send of an effect. Only `applied` is final."""
+
+    APPLIED = "applied"
+    REJECTED = "rejected"
+    UNKNOWN = "unknown"
+
+
+class RunStatus(StrEnum):
+    """Where a run stands. `running` without a living holder means its process died."""
+
+    RUNNING = "running"
+    WAITING = "waiting"  # for a recorded time
+    ASKING = "asking"  # for a person
+    INTERRUPTED = "interrupted"  # an orderly stop
+    FAILED = "failed"  # an exception of the user's; resume starts the step again
+    STOPPED = "stopped"  # ended by a person's answer or by a fork
+    CANCELLED = "cancelled"
+    DONE = "done"
+
+
+ENDED = frozenset({RunStatus.STOPPED, RunStatus.CANCELLED, RunStatus.DONE})
+"""Statuses from which no resume goes on."""
+
+
+class QuestionKind(StrEnum):
+    """What a person may be asked (design §6)."""
+
+    SOURCE_CHANGED = "source_changed"
+    REQUEST_CHANGED = "request_changed"
+    PLAN_CHANGED = "plan_changed"
+    VERSIONS_CHANGED = "versions_changed"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    ATTEMPTS_USED = "attempts_used"
+    STORE_WENT_BACK = "store_went_back"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """Where an artifact is: SHA-256 of its bytes (hex), size in bytes, media type, `row` or `file`."""
+
+    digest: str
+    size: int
+    media_type: str = "application/json"
+    where: str = "row"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"digest": self.digest, "media_type": self.media_type, "size": self.size, "where": self.where}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to answer a question: its name, what it will do, and what must come with it."""
+
+    name: str
+    does: str
+    needs: tuple[str, ...] = ()  # "ref", "result"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"does": self.does, "name": self.name, "needs": list(self.needs)}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRecord:
+    """An exception as data: its class by name, its text cut at 2 KiB. Needs no class to be read."""
+
+    type: str
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"text": self.text, "type": self.type}
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.text}" if self.text else self.type
+
+
+KINDS: dict[str, type[Record]] = {}
+R = TypeVar("R", bound="Record")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Base of all records. `at` is the UTC time it was built, ISO 8601 with `Z`."""
+
+    kind: ClassVar[str] = ""
+    at: str
+
+    def chain(self) -> str:
+        """Return the path of the body in whose chain this record stands; '' is the task's own."""
+        path: str = getattr(self, "path", "")
+        return path.rpartition("/")[0]
+
+
+def kind(name: str) -> Callable[[type[R]], type[R]]:
+    def register(cls: type[R]) -> type[R]:
+        cls.kind = name
+        KINDS[name] = cls
+        _FIELDS[cls] = tuple(f.name for f in fields(cls))
+        return cls
+
+    return register
+
+
+_FIELDS: dict[type[Record], tuple[str, ...]] = {}
+
+
+# ── the run ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@kind("run_started")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Record):
+    task: str
+    target: str  # how to import it again: FILE.py:NAME or MODULE:NAME
+    folder: str  # working folder at the start
+    inputs: Pointer
+    inputs_fingerprint: str
+    versions: Data
+    family: str
+    forked_from: str | None = None
+    forked_at: str | None = None  # the step it was forked from
+    in_doubt: bool = False  # the fork could not read everything its family sent
+    sources: Pointer | None = None  # files among the inputs
+
+
+@kind("run_resumed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed(Record):
+    number: int  # 1 is the first resume
+    token: int
+    holder: Data
+
+
+@kind("versions_changed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionsNoted(Record):
+    """Old and new version of the task (path '') or of a step, noted and gone on."""
+
+    what: str  # '' for the task, else the step's path
+    old: Data
+    new: Data
+
+    def chain(self) -> str:
+        return ""
+
+
+@kind("cancel_entered")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelEntered(Record):
+    by: str
+    note: str = ""
+
+
+@kind("run_ended")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(Record):
+    """A journey's end or stop: any status but `running`. Only ENDED ones are final."""
+
+    status: str
+    output: Pointer | None = None
+    files: Pointer | None = None
+    error: ErrorRecord | None = None
+    path: str | None = None  # the step at which it failed
+
+    def chain(self) -> str:
+        return ""
+
+
+# ── steps ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@kind("step_started")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(Record):
+    path: str
+    attempt: int
+    inputs_fingerprint: str
+    branch: bool = False  # called away from its body's own line
+
+
+@kind("output_recorded")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRecorded(Record):
+    """The body ended and its output is kept; verification follows."""
+
+    path: str
+    attempt: int
+    output: Pointer
+    files: Pointer | None = None
+    spent: Data | None = None
+    duration_s: float | None = None
+
+
+@kind("step_verified")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepVerified(Record):
+    """The checkpoint: verification and advance in one record."""
+
+    path: str
+    attempt: int
+    inputs_fingerprint: str
+    output: Pointer
+    inputs: Pointer | None = None
+    files: Pointer | None = None  # manifest of the files in the output
+    sources: Pointer | None = None  # manifest of what was read, written or returned
+    checks: tuple[str, ...] = ()
+    versions: Data = field(default_factory=dict)
+    next_action: str = ""
+    spent: Data | None = None  # tokens, cost
+    duration_s: float = 0.0
+    branch: bool = False
+    inner_head: str | None = None  # seal of the last record of its own chain
+    inner_count: int | None = None
+
+
+@kind("step_failed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFailedNoted(Record):
+    """An attempt ended in an exception or a failed verification. `final` means the plan was told so."""
+
+    path: str
+    attempt: int
+    error: ErrorRecord
+    final: bool = False
+    duration_s: float = 0.0
+
+
+@kind("start_returned")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartReturned(Record):
+    """An orderly stop gives the start back: this attempt does not count."""
+
+    path: str
+    attempt: int
+
+
+@kind("heartbeat_recorded")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatRecorded(Record):
+    path: str
+    attempt: int
+    done: int
+    total: int | None = None
+    note: str = ""
+    cursor: Data | None = None  # {"value": …}, what the next attempt can read
+
+
+@kind("wait_recorded")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitRecorded(Record):
+    """An absolute time before which `path` does not go on."""
+
+    path: str
+    until: str
+    reason: str
+
+
+# ── effects ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@kind("intent_recorded")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentRecorded(Record):
+    """Durable before each send: what exactly will be sent, to whom, under which key."""
+
+    path: str
+    effect: str
+    attempt: int
+    key: str
+    provider: str
+    request: Pointer
+    request_digest: str
+    item_key: str | None = None  # the declared key=, for matching under another path
+    versions: Data = field(default_factory=dict)
+    answer: str | None = None  # the question whose answer allows it
+    branch: bool = False
+
+
+@kind("outcome_recorded")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeRecorded(Record):
+    path: str
+    attempt: int
+    outcome: str
+    key: str
+    ref: str | None = None
+    result: Pointer | None = None
+    files: Pointer | None = None
+    recovered: bool = False  # found by lookup, not answered by the send
+    adopted: str | None = None  # run whose applied outcome of the same key was taken over
+    late: bool = False  # a send given up earlier landed after all
+    error: ErrorRecord | None = None
+    retryable: bool = False
+    retry_after_s: float | None = None
+    final: bool = False  # rejected or failed for good: the plan was told so
+    next_action: str = ""
+    spent: Data | None = None
+    duration_s: float = 0.0
+
+
+# ── people ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@kind("question_asked")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAsked(Record):
+    question_id: str
+    question_kind: str
+    path: str  # step or effect it is about; '' for the run
+    sentence: str
+    choices: tuple[Choice, ...]
+    evidence: Pointer | None = None
+    about: Data = field(default_factory=dict)  # the facts an answer acts on
+
+    def chain(self) -> str:
+        return ""
+
+
+@kind("answer_entered")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerEntered(Record):
+    """The holder acts on an answer. `data` is what came with it (reference, result)."""
+
+    question_id: str
+    choice: str
+    by: str
+    answered_at: str
+    note: str = ""
+    ref: str | None = None
+    result: Pointer | None = None
+
+    def chain(self) -> str:
+        return ""
+
+
+# ── bytes ───────────────────────────────────────────────────────────────────────────────────────────
+
+_encode_json = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+_EMPTY = (str, tuple, dict)
+
+
+def encode_record(record: Record) -> bytes:
+    """Return the stored bytes of a record: JSON, sorted keys, no spaces, absent fields left out."""
+    body: dict[str, Any] = {}
+    for name in _FIELDS[type(record)]:
+        value = getattr(record, name)
+        if value is None or value is False or (not value and isinstance(value, _EMPTY)):
+            continue
+        if isinstance(value, (Pointer, ErrorRecord)):
+            value = value.to_json()
+        elif name == "choices":
+            value = [choice.to_json() for choice in value]
+        body[name] = value
+    return _encode_json(body).encode("utf-8")
+
+
+def decode_record(kind: str, body: bytes) -> Record:
+    """Read a record back. Raises: KeyError, TypeError, ValueError when it is not one this version knows."""
+    data = json.loads(body)
+    cls = KINDS[kind]
+    for name, build in _BUILD.items():
+        if name in data:
+            data[name] = build(data[name])
+    for name, default in _ABSENT.get(kind, ()):
+        data.setdefault(name, default)
+    return cls(**data)
+
+
+def _pointer(data: dict[str, Any]) -> Pointer:
+    return Pointer(**data)
+
+
+_BUILD: dict[str, Callable[[Any], Any]] = {
+    "output": _pointer,
+    "inputs": _pointer,
+    "files": _pointer,
+    "sources": _pointer,
+    "request": _pointer,
+    "result": _pointer,
+    "evidence": _pointer,
+    "error": lambda data: ErrorRecord(**data),
+    "checks": tuple,
+    "choices": lambda items: tuple(Choice(i["name"], i["does"], tuple(i["needs"])) for i in items),
+}
+
+
+def _required_defaults() -> dict[str, tuple[tuple[str, Any], ...]]:
+    """For each kind: required fields an empty value of which `encode_record` leaves out."""
+    found: dict[str, tuple[tuple[str, Any], ...]] = {}
+    for name, cls in KINDS.items():
+        required = [f for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
+        empty = {"str": "", "Data": {}}
+        found[name] = tuple((f.name, empty[str(f.type)]) for f in required if str(f.type) in empty)
+    return found
+
+
+_ABSENT = _required_defaults()

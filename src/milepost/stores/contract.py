@@ -1,0 +1,285 @@
+"""What every store promises: 20 methods, and the rows that pass through them.
+
+Rules of a store (proved by `tests/contract`, the conformance suite every store passes):
+1 a batch is written whole or not at all, and the batches of one run in the order they were appended;
+2 nothing is written under a token that is not the run's newest (the fence is part of the INSERT);
+3 what a ticket reported durable survives the process and the machine; 4 reading needs no lease and blocks
+nobody; 5 a failed commit is *cannot tell*: the store never repeats it. A store knows no step and no retry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from milepost.records.model import RunStatus
+
+FLUSH_S = 0.05
+"""Seconds after which an append nobody waits for is committed all the same (design §5.1)."""
+LEASE_S = 30.0
+"""Seconds a lease lasts without a sign of life; renewed every third of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """One line of a journal as stored. `seal` is 32 bytes over everything here and the one before in its chain."""
+
+    seq: int  # 1, 2, … per run, without gaps
+    chain: str  # path of the body it belongs to; '' for the task
+    kind: str
+    body: bytes
+    seal: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The sealed end of a run's journal: number of its last record and a seal over it."""
+
+    seq: int
+    seal: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArtifact:
+    """Bytes by digest. `data` is None when they are a file under the store's folder, durable already."""
+
+    digest: str
+    size: int
+    media_type: str
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who works on a run: host name, the kernel's boot id, process id, when it took the run (UTC ISO)."""
+
+    host: str
+    boot_id: str
+    pid: int
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The time-limited right to work on a run. `token` grows with each lease and fences every write."""
+
+    run_id: str
+    token: int
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Somebody else's lease: `beat` counts its renewals, `beat_at` is the wall time of the last (UTC ISO)."""
+
+    run_id: str
+    token: int
+    holder: Holder
+    beat: int
+    beat_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the list of runs shows without reading journals."""
+
+    status: RunStatus
+    at: str
+    verified_count: int = 0
+    applied_count: int = 0
+    next_action: str = ""
+    detail: str = ""  # what it waits for, or how it ended
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """An open question as the inbox lists it; the journal's `question_asked` is the truth."""
+
+    question_id: str
+    run_id: str
+    kind: str
+    path: str
+    sentence: str
+    asked_at: str
+    body: bytes  # the record's stored bytes
+    closed: bool = False  # answered and entered in the journal, or void
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """What a person decided. `accepted` is False for a later answer, kept for the audit only."""
+
+    question_id: str
+    run_id: str
+    choice: str
+    by: str
+    at: str
+    note: str = ""
+    ref: str | None = None
+    result: bytes | None = None  # JSON
+    accepted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """Who owns an idempotency key of `scope="task"`, and how its effect ended (None while open)."""
+
+    key: str
+    run_id: str
+    path: str
+    request_digest: str
+    at: str
+    outcome: str | None = None
+    ref: str | None = None
+    result: bytes | None = None
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What becomes durable together. `questions` and `claims` update rows by their id, `progress` the run's row."""
+
+    run_id: str
+    token: int
+    records: Sequence[StoredRecord]
+    head: Head
+    progress: Progress | None = None
+    artifacts: Sequence[StoredArtifact] = ()
+    questions: Sequence[QuestionRow] = ()
+    claims: Sequence[ClaimRow] = ()  # outcomes of keys this run owns
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    run_id: str
+    task: str
+    family: str
+    seal_name: str | None  # short name of the seal key, None when seals are plain digests
+    at: str
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    run_id: str
+    task: str
+    family: str
+    seal_name: str | None
+    started_at: str
+    progress: Progress
+    head: Head
+    held: Held | None  # the newest lease not released; its holder may be dead
+    cancel: tuple[str, str, str] | None = None  # by, at, note
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What is really there of a journal: how many records, and the last of them."""
+
+    count: int
+    last: StoredRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of `doctor`: what was checked, whether it holds, what was found, what to do."""
+
+    check: str
+    ok: bool
+    found: str
+    hint: str = ""
+
+
+class Ticket(Protocol):
+    """The promise of one append."""
+
+    def wait(self) -> None:
+        """Block until the batch is durable. Raises: LeaseLost (fenced), StoreUnavailable (failed or cannot tell)."""
+
+    def add_done_callback(self, callback: Callable[[BaseException | None], None]) -> None:
+        """Ask for a commit soon and call back once with None or the error, possibly at once or from another thread."""
+
+
+class Store(Protocol):
+    """Durable home of runs. Times are UTC ISO strings given by the caller; a store reads no clock."""
+
+    store_id: str
+    location: str  # for messages
+    folder: Path | None  # where large artifacts live; None keeps everything in the store
+
+    def create_run(self, run: NewRun) -> Lease | None:
+        """Create a run with token 1, held by `run.holder`; None when the id is taken. Crash: no run, or one without records."""
+
+    def run(self, run_id: str) -> RunRow | None:
+        """Return the run's row, None when there is none."""
+
+    def runs(
+        self,
+        *,
+        task: str | None = None,
+        status: RunStatus | None = None,
+        family: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> list[RunRow]:
+        """Return runs, newest start first; `before` is a run id to page on from."""
+
+    def acquire(self, run_id: str, holder: Holder, *, still: Held | None = None) -> Lease | Held | None:
+        """Take the run with the next token, or say who holds it; None when there is no such run.
+
+        Granted when nobody holds it, when the holder is provably dead on this machine, or when `still` equals
+        the holder as it stands (token and beat): the caller watched it stand still for the lease's length.
+        """
+
+    def renew(self, lease: Lease, at: str) -> bool:
+        """Count one sign of life. False when a later token exists."""
+
+    def release(self, lease: Lease) -> None:
+        """Give the run back. Harmless when the lease is lost already."""
+
+    def append(self, batch: Batch) -> Ticket:
+        """Take a batch for the next commit. It is committed within FLUSH_S even if nobody waits.
+
+        Crash: none of the batch, or all of it; earlier batches of the run are there if this one is.
+        """
+
+    def records(self, run_id: str, *, chain: str | None = None, after: int = 0) -> list[StoredRecord]:
+        """Return records with seq > after in order of seq: of one chain, or of all (None)."""
+
+    def extent(self, run_id: str) -> Extent:
+        """Return how many records the journal has and the last of them."""
+
+    def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
+        """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""
+
+    def questions(self, run_id: str | None = None, *, closed: bool = False) -> list[QuestionRow]:
+        """Return open questions (with closed=True all), oldest first, of one run or of all."""
+
+    def answer(self, answer: AnswerRow) -> AnswerRow:
+        """Record an answer without a lease; return the one that stands (maybe another's). Crash: as if not given, or given.
+
+        A later answer is kept with accepted=False.
+        """
+
+    def answers(self, run_id: str) -> list[AnswerRow]:
+        """Return all answers of a run, first ones and later ones, oldest first."""
+
+    def cancel(self, run_id: str, *, by: str, at: str, note: str) -> None:
+        """Ask the run to end, without a lease. The first request stands. Crash: asked or not asked."""
+
+    def claim(self, claim: ClaimRow, token: int, *, instead_of: str | None = None) -> ClaimRow:
+        """Own a key, or return the row of the run that does. `instead_of` takes it over from that run id.
+
+        Crash: claimed without an intent, which the owner finds and goes on from. Raises: LeaseLost.
+        """
+
+    def prune(self, run_ids: Sequence[str], at: str) -> int:
+        """Delete whole ended runs; keep key claims and one audit row each. Returns how many. Crash: each whole or gone."""
+
+    def check(self) -> list[Finding]:
+        """Examine the store for `doctor`: settings, integrity, schema, orphans. Changes nothing."""
+
+    def close(self) -> None:
+        """Commit what is appended and let go. Idempotent."""
