@@ -1,0 +1,171 @@
+"""Values to bytes and back, by their annotation: what comes back is of the same class and value at every depth.
+
+One codec per annotation, built when a function is declared. Text and bytes as the whole value are stored raw, all else
+as canonical JSON. No pickle, no class named by data. Called by the api at declaration and by the drivers around a body.
+Long lists of a type's rules: `shapes.scalar`, `shapes.container`, `shapes.fields`, `shapes.models`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar, cast
+
+from milepost.errors import NotDecodable, NotEncodable
+from milepost.records.canonical import CHARACTERS_MAX, Json, Walk, parse, read, write
+from milepost.records.compare import MISSING, first_difference
+from milepost.records.mismatch import Mismatch, class_name
+from milepost.records.paths import find_paths as find_paths
+from milepost.records.shapes import Shape, Unsupported
+from milepost.records.shapes.build import build
+
+T = TypeVar("T")
+
+_JSON = "application/json"
+_TEXT = "text/plain; charset=utf-8"
+_BYTES = "application/octet-stream"
+_RAW: dict[frozenset[type], str] = {frozenset((str,)): _TEXT, frozenset((bytes,)): _BYTES}
+
+
+class Codec(Generic[T]):
+    """The way of one annotation's values to bytes and back.
+
+    `where` begins every message, for example `step match, return value`.
+
+    Raises:
+        NotEncodable: the annotation cannot be recorded at all; with the part that cannot, and why.
+    """
+
+    def __init__(self, annotation: object, *, where: str) -> None:
+        self._where = where
+        self._shape = shape_for(annotation, where=where)
+        self.media_type = _RAW.get(self._shape.classes, _JSON)
+        self._is_json = self.media_type == _JSON
+
+    @property
+    def typed(self) -> bool:
+        """Tell whether there was an annotation; without one only exact JSON types pass."""
+        return self._shape.name != "a JSON value"
+
+    @property
+    def immutable(self) -> bool:
+        """Tell whether values of this annotation can never be changed in place."""
+        return self._shape.immutable
+
+    @property
+    def holds_paths(self) -> bool:
+        """Tell whether a value may contain a path; if not, `find_paths` need not be asked."""
+        return self._shape.holds_paths
+
+    def encode(self, value: T) -> bytes:
+        """Write a value; equal values give equal bytes.
+
+        Raises:
+            NotEncodable: a part is of another class than annotated or cannot be written, with its path.
+        """
+        try:
+            return self._raw(value) if not self._is_json else write(self._shape.dump(value, Walk()))
+        except Exception as error:  # noqa: BLE001 - a property, a time zone or an __eq__ is user code
+            raise not_encodable(error, self._where) from _cause(error)
+
+    def decode(self, data: bytes) -> T:
+        """Read a value back, as stored by this or an older version of the annotated type.
+
+        Raises:
+            NotDecodable: the bytes do not hold a value of this annotation, with the path.
+        """
+        try:
+            return self._unraw(data) if not self._is_json else cast(T, self._shape.load(parse(data)))
+        except Exception as error:  # noqa: BLE001 - a constructor is user code
+            raise not_decodable(error, self._where) from _cause(error)
+
+    def round_trip(self, value: T) -> tuple[bytes, T]:
+        """Write a value and read it back: the bytes to store, and the value to go on with.
+
+        Raises:
+            NotEncodable: as `encode`, or the value does not come back as the same class and value.
+        """
+        try:
+            if not self._is_json:
+                data = self._raw(value)
+                return data, self._unraw(data)
+            return self._through_json(value)
+        except Exception as error:  # noqa: BLE001 - see encode
+            raise not_encodable(error, self._where) from _cause(error)
+
+    def _through_json(self, value: T) -> tuple[bytes, T]:
+        data = write(self._shape.dump(value, Walk()))
+        loaded = self._shape.load(read(data))
+        if not self._shape.lossless:
+            refuse_difference(data, write(self._shape.dump(loaded, Walk())))
+        return data, loaded
+
+    def _raw(self, value: Any) -> bytes:
+        if type(value) not in self._shape.classes:
+            raise Mismatch.of(value, self._shape.name)
+        if len(value) > CHARACTERS_MAX:
+            raise Mismatch(f"at most {CHARACTERS_MAX:,} characters or bytes", f"{len(value):,}")
+        return value if self.media_type == _BYTES else _utf8(value)
+
+    def _unraw(self, data: bytes) -> T:
+        return cast(T, data if self.media_type == _BYTES else data.decode("utf-8"))
+
+
+def shape_for(annotation: object, *, where: str) -> Shape:
+    """Build an annotation's shape, or say in terms of `where` what cannot be recorded."""
+    try:
+        return build(annotation)
+    except Unsupported as unsupported:
+        raise NotEncodable(
+            where=where,
+            path=f"${unsupported.path}",
+            expected="an annotation whose values can be recorded",
+            found=f"{unsupported.annotation}: {unsupported.reason}",
+        ) from None
+
+
+def refuse_difference(before: bytes, after: bytes) -> None:
+    """Compare what was written with what the decoded value is written as.
+
+    Raises:
+        Mismatch: they differ, at the first path where they do.
+    """
+    if before != after:
+        change = first_difference(read(before), read(after))
+        mismatch = Mismatch(f"what was given ({_kind(change.old)})", f"{_kind(change.new)} after it was read back")
+        mismatch.under(change.path[1:])
+        raise mismatch
+
+
+def not_encodable(error: Exception, where: str) -> NotEncodable:
+    """Translate whatever stopped a value from being written; values are never shown."""
+    return NotEncodable(where=where, **_facts(error, "a value that can be read and written"))
+
+
+def not_decodable(error: Exception, where: str) -> NotDecodable:
+    """Translate whatever stopped bytes from being read; a ValueError is bad JSON or bad UTF-8."""
+    if isinstance(error, ValueError):
+        return NotDecodable(where=where, path="$", expected="JSON or text as it was stored", found=str(error)[:200])
+    return NotDecodable(where=where, **_facts(error, "a value of the annotated type"))
+
+
+def _facts(error: Exception, expected: str) -> dict[str, str]:
+    if isinstance(error, Mismatch):
+        return {"path": error.path, "expected": error.expected, "found": error.found}
+    if isinstance(error, RecursionError):
+        return {"path": "$", "expected": "a call stack with room left", "found": "a stack that is almost full"}
+    return {"path": "$", "expected": expected, "found": f"{class_name(type(error))} while it was read"}
+
+
+def _cause(error: Exception) -> BaseException | None:
+    """Keep the user's own exception as the cause; a mismatch is told in full by the message."""
+    return error.__cause__ if isinstance(error, Mismatch) else error
+
+
+def _kind(value: Json | object) -> str:
+    return "nothing" if value is MISSING else class_name(type(value))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return write(text)  # which says where the surrogate is
