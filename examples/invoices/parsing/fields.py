@@ -90,7 +90,7 @@ def amount(node: Node, what: str, path: str, currency: str) -> Decimal:
     if not found:
         raise missing(what, node, path)
     if len(found) > 1:
-        raise Refusal(ReasonCode.INVALID, expected=f"one {what}", found=f"{len(found)} of them")
+        raise Refusal(ReasonCode.INVALID, expected=f"{what} once", found=f"it {len(found)} times")
     return found[0]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from io import BytesIO
 
 from pypdf import Configuration, PdfReader, apply_configuration
-from pypdf.errors import DependencyError, LimitReachedError, PyPdfError
+from pypdf.errors import DependencyError, LimitReachedError
 from pypdf.generic import EmbeddedFile, PdfObject
 
 from ..model import ReasonCode
@@ -43,22 +43,6 @@ _LIMITS = Configuration(
     page_tree_maximum_entries=10_000,
     xform_maximum_invocations_per_extraction=500,
     jbig2dec_binary=None,
-)
-# pypdf fails in the way Python happens to fail on a broken file: there is no closed list of its own errors.
-_FAILURES = (
-    PyPdfError,
-    DependencyError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    StopIteration,
-    TypeError,
-    ValueError,
-    zlib.error,
 )
 
 # It reports each repaired oddity of each file; our outcome says what matters.
@@ -109,20 +93,25 @@ def _contained() -> Iterator[None]:
     try:
         with apply_configuration(_LIMITS):
             yield
+    except Refusal:
+        raise
     except (LimitReachedError, MemoryError) as error:
         raise Refusal(
             ReasonCode.TOO_LARGE,
             expected=f"streams that unpack to at most {XML_BYTES_MAX:,} bytes",
             found="a PDF that asks for more",
         ) from error
-    except RecursionError as error:
-        raise Refusal(ReasonCode.HOSTILE, expected="a PDF", found="objects nested without end") from error
-    except _FAILURES as error:
-        # Without its crypto extra, pypdf meets AES before it can say that the file is encrypted.
-        if isinstance(error, DependencyError) and "AES" in str(error):
-            raise _encrypted() from error
-        problem = f"{type(error).__name__} {quoted(str(error))}"
-        raise Refusal(ReasonCode.DAMAGED, expected="a readable PDF", found=problem) from error
+    # A broken file makes pypdf fail in whatever way Python does on its parts: there is no closed list to name.
+    except Exception as error:
+        raise _translated(error) from error
+
+
+def _translated(error: Exception) -> Refusal:
+    # Without its crypto extra, pypdf meets AES before it can say that the file is encrypted.
+    if isinstance(error, DependencyError) and "AES" in str(error):
+        return _encrypted()
+    problem = f"{type(error).__name__} {quoted(str(error))}"
+    return Refusal(ReasonCode.DAMAGED, expected="a readable PDF", found=problem)
 
 
 def _encrypted() -> Refusal:
