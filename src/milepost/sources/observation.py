@@ -1,0 +1,90 @@
+"""What one look at a source found: a fingerprint of its content, its size, and its parts for a diff.
+
+Contents are never kept, only fingerprints of them; a label (line number, first column, file name) is kept as it is.
+Never looks at anything itself; the observers of each kind of source build these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from milepost.records.fingerprint import fingerprint
+
+Descriptor: TypeAlias = dict[str, Any]
+"""A source as JSON data, enough to observe it again without the user's code. `kind` says which one."""
+
+ITEMS_MAX = 2000  # lines, rows or files; a source with more has no items, only a fingerprint
+LABEL_MAX = 80  # characters
+ITEM_HEX = 12  # characters of an item's fingerprint: enough for a diff, never used to decide
+
+
+class Source(Protocol):
+    """Anything that can be named in `sources=`."""
+
+    def descriptor(self) -> Descriptor:
+        """Return the source as data."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One look at a source. `descriptor["kind"]` is what was found, even where something else was declared."""
+
+    descriptor: Descriptor
+    fingerprint: str | None
+    """Hexadecimal, keyed with the seal key; None when there is nothing."""
+    size: int
+    """Bytes, rows or files, as the kind has them; 0 when the other side did not say."""
+    items: tuple[tuple[str, str], ...] = ()
+    """(label, short fingerprint) in the source's own order; empty when there are none or too many."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the observation as JSON data."""
+        return {
+            "descriptor": self.descriptor,
+            "fingerprint": self.fingerprint,
+            "items": [list(item) for item in self.items],
+            "size": self.size,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Observation:
+        """Read an observation back from what `to_json` returned."""
+        items = tuple((label, short) for label, short in data["items"])
+        return cls(data["descriptor"], data["fingerprint"], data["size"], items)
+
+
+class Items:
+    """Collects the parts of a source for a diff, and gives up on all of them when there are more than ITEMS_MAX."""
+
+    def __init__(self, seal_key: bytes | None) -> None:
+        self._seal_key = seal_key
+        self._found: list[tuple[str, str]] = []
+        self._too_many = False
+
+    def add(self, label: str, content: bytes) -> None:
+        """Add one part: `label` names it to people, `content` is what is compared."""
+        if len(self._found) < ITEMS_MAX:
+            self._found.append((readable(label)[:LABEL_MAX], fingerprint(content, self._seal_key)[:ITEM_HEX]))
+        else:
+            self._too_many = True
+
+    def all(self) -> tuple[tuple[str, str], ...]:
+        """Return every part in the order it came, or none at all."""
+        return () if self._too_many else tuple(self._found)
+
+
+def absent(descriptor: Descriptor) -> Observation:
+    """Return the observation that there is nothing."""
+    return Observation(descriptor, None, 0)
+
+
+def content_fingerprint(kind: str, digest: bytes, seal_key: bytes | None) -> str:
+    """Return the fingerprint of content whose SHA-256 is `digest`; equal bytes of two kinds have two fingerprints."""
+    return fingerprint(kind.encode() + b"\0" + digest, seal_key)
+
+
+def readable(text: str) -> str:
+    """Return text that UTF-8 can hold: a byte of a file name that is none becomes `\\udcXX`."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
