@@ -108,7 +108,7 @@ def _prompt(text: str) -> str:
     return f"<document>\n{text.replace('</document', '< /document')}\n</document>"
 
 
-# ── the two wire formats ──────────────────────────────────────────────────────────────────────────────────────
+# the two wire formats
 
 
 class _Anthropic:
@@ -185,7 +185,7 @@ def _document_of(answer: httpx2.Response, url: str) -> dict[str, Any]:
     return document
 
 
-# ── what counts as an invoice ─────────────────────────────────────────────────────────────────────────────────
+# what counts as an invoice
 
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=1_000)]

@@ -145,7 +145,7 @@ def _attachments_of(mail: RawMail | Skipped, seen: Counter[str]) -> Iterator[Col
 
 
 def _parts(message: Message, mail_id: str, sender: str) -> Iterator[Collected]:
-    names: Counter[str] = Counter()
+    names: set[str] = set()
     for index, part in enumerate(message.walk(), start=1):
         if index > PARTS_MAX:
             reason = f"expected at most {PARTS_MAX} parts, found more; the rest was not read"
@@ -153,7 +153,8 @@ def _parts(message: Message, mail_id: str, sender: str) -> Iterator[Collected]:
             return
         if part.is_multipart() or not _is_attachment(part):
             continue
-        name = _unique(safe_name(_file_name(part), fallback=f"attachment-{index}"), names)
+        name = _free_name(safe_name(_file_name(part), fallback=f"attachment-{index}"), names)
+        names.add(name)
         yield _attachment(part, mail_id, sender, name)
 
 
@@ -224,6 +225,14 @@ def safe_name(name: str, *, fallback: str) -> str:
         suffix = Path(bare).suffix[:10]
         bare = bare[: NAME_CHARACTERS_MAX - len(suffix)] + suffix
     return bare or fallback
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    path, count = Path(name), 1
+    while name in taken:
+        count += 1
+        name = f"{path.stem}~{count}{path.suffix}"
+    return name
 
 
 def _unique(name: str, seen: Counter[str]) -> str:

@@ -76,7 +76,7 @@ DAMAGES = (
         ReasonCode.INCOMPLETE,
         lambda good: (f"{good.number}.xml", "xml", _without_totals(good)),
     ),
-    Damage("web_page", ReasonCode.UNKNOWN_FORMAT, lambda good: (f"{good.number}.xml", "xml", PAGE)),
+    Damage("web_page", ReasonCode.DAMAGED, lambda good: (f"{good.number}.xml", "xml", PAGE)),
     Damage("empty_file", SkippedCode.EMPTY_ATTACHMENT, lambda good: (f"{good.number}.xml", "xml", b"")),
     Damage(
         "winmail",

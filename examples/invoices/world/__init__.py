@@ -29,7 +29,7 @@ LOCAL_MODEL = "local-rules"
 
 
 class WorldNotReady(Exception):
-    """A process of the world did not come up; the message carries the end of what it printed."""
+    """A process of the world did not come up; the message carries the last thing it printed."""
 
     code = "world-not-ready"
     hint = "Read the log named in the message; a port that is taken and a missing package are the usual causes."
@@ -147,8 +147,8 @@ def _ready(name: str, process: subprocess.Popen[bytes], folder: Path) -> int:
         raise WorldNotReady(name=name, log=log, found="silence")
     line = process.stdout.readline()
     if not line:
-        said = log.read_text("utf-8", "replace")[-500:].strip()
-        raise WorldNotReady(name=name, log=log, found=f"its end: {said}")
+        said = log.read_text("utf-8", "replace").strip().splitlines() or ["nothing printed"]
+        raise WorldNotReady(name=name, log=log, found=f"its end: {said[-1][:300]}")
     return int(json.loads(line)["port"])
 
 

@@ -2,7 +2,7 @@
 
     POST /exceptions   Idempotency-Key, JSON body → 201 new · 200 same again · 422 same key, other body · 429 busy
     GET  /exceptions?key=…   the entry of a key, or 404; 405 when this queue cannot be looked up
-    GET  /ledger   everything accepted and everything that arrived, in order
+    GET  /ledger   everything accepted; every arrival with its outcome (accepted, repeated, conflict, busy)
     POST /behaviour   change the character (see `behaviour.py`)
 Run: `python -m invoices.world.accounting --db FILE [--port 0] [--character NAME] [--behaviour JSON]`.
 """

@@ -61,6 +61,16 @@ class Provider:
         self._silent_on = silent_on
         self._count = 0
 
+    async def handle_RCPT(
+        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        """Take recipients under `.example` only, as nobody real is meant."""
+        if not address.endswith(".example"):
+            return "550 5.1.2 No such domain here"
+        envelope.rcpt_tos.append(address)
+        envelope.rcpt_options.extend(options)
+        return "250 2.1.5 Recipient taken"
+
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:
         """Keep the message, then answer; or keep it and never answer.
 
