@@ -20,7 +20,7 @@ from typing import Any
 
 from invoices.world.behaviour import CHARACTERS, Behaviour, Lookup
 
-__all__ = ["CHARACTERS", "Behaviour", "Lookup", "World", "WorldNotReady", "start_world"]
+__all__ = ["CHARACTERS", "LOCAL_MODEL", "Behaviour", "Lookup", "World", "WorldNotReady", "start_world"]
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 10.0
