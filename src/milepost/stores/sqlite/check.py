@@ -1,0 +1,110 @@
+"""Examines a store for `doctor`: settings, integrity, schema, permissions, space, orphans, dead holders.
+
+Only reads; each finding says what was looked at, what is there, and what to do. Called by SqliteStore.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from milepost.artifacts.files import ArtifactFiles
+from milepost.stores.contract import Finding
+from milepost.stores.sqlite.connection import Reader, settings
+from milepost.stores.sqlite.locks import LockFiles
+from milepost.stores.sqlite.opening import schema_known
+from milepost.stores.sqlite.queries import SQL
+
+FREE_BYTES_MIN = 64 * 1024 * 1024
+"""Less free space than this is worth a word before a run stops for want of it."""
+NAMED_MAX = 5
+"""Things a finding names before it only counts."""
+
+
+def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles) -> list[Finding]:
+    """Return every finding, good ones too. Raises: StoreUnavailable when the file cannot be read at all."""
+    return [
+        *_settings(reader),
+        _integrity(reader),
+        _references(reader),
+        _schema(reader),
+        *_permissions(path, files.folder),
+        _space(path),
+        *_files(reader, files),
+        _unfinished(path, files),
+        *_leases(reader, locks),
+    ]
+
+
+def _settings(reader: Reader) -> Iterator[Finding]:
+    with reader.alone() as connection:
+        found = settings(connection)
+    for name, expected, value in found:
+        yield Finding(name, expected == value, value, f"Expected {expected}. Another program changed the file's mode.")
+
+
+def _integrity(reader: Reader) -> Finding:
+    found = "; ".join(str(row[0]) for row in reader.all("check", "PRAGMA integrity_check(5)"))
+    hint = "The file is damaged: keep a copy, then `milepost verify RUN` for each run."
+    return Finding("integrity", found == "ok", found, hint)
+
+
+def _references(reader: Reader) -> Finding:
+    found = reader.all("check", "PRAGMA foreign_key_check")
+    hint = "Rows point at runs that are gone: the file was edited by another program."
+    return Finding("references", not found, f"{len(found)} dangling rows", hint)
+
+
+def _schema(reader: Reader) -> Finding:
+    found = reader.one("check", SQL["schema_version"])[0]
+    return Finding("schema", found == schema_known(), f"version {found}", f"Expected {schema_known()}.")
+
+
+def _permissions(path: Path, folder: Path) -> Iterator[Finding]:
+    for place in (path, path.parent, folder):
+        if place.exists():
+            mode = place.stat().st_mode & 0o777
+            usable = os.access(place, os.W_OK) and not mode & 0o077
+            hint = f"Make it readable and writable by its owner only: chmod go= {place}"
+            yield Finding("permissions", usable, f"{place} is {mode:04o}", hint)
+
+
+def _space(path: Path) -> Finding:
+    free = shutil.disk_usage(path.parent).free
+    hint = "Free space, or `milepost prune` ended runs."
+    return Finding("free space", free >= FREE_BYTES_MIN, f"{free // 2**20} MiB", hint)
+
+
+def _files(reader: Reader, files: ArtifactFiles) -> Iterator[Finding]:
+    # The folder is listed first: a file written and recorded in between is then wanted, not missing.
+    there = files.sizes()
+    wanted = dict(reader.all("check", SQL["all_files"]))
+    missing = [digest for digest, size in wanted.items() if files.size(digest) != size]
+    hint = "Restore them from a backup, or fork the runs from before those steps."
+    yield Finding("artifact files", not missing, _named(missing, "missing or of another size"), hint)
+    orphans = [digest for digest in there if digest not in wanted]
+    hint = f"Not recorded (yet); if no run is active they can be deleted from {files.folder}."
+    yield Finding("orphan files", not orphans, _named(orphans, "without a record"), hint)
+
+
+def _unfinished(path: Path, files: ArtifactFiles) -> Finding:
+    found = [str(p) for p in (*files.unfinished(), *path.parent.glob(f"{path.name}.*.new*"))]
+    hint = "Left by a process that died; if no run is active they can be deleted."
+    return Finding("unfinished files", not found, _named(found, "unfinished"), hint)
+
+
+def _leases(reader: Reader, locks: LockFiles) -> Iterator[Finding]:
+    held = reader.all("check", SQL["held_runs"])
+    dead = [run_id for run_id, token, *_ in held if locks.is_free(run_id, token)]
+    hint = "Their processes died: `milepost resume RUN` goes on."
+    yield Finding("leases", not dead, _named(dead, "held by a dead process"), hint)
+    left = [path.name for path in locks.leftovers((run_id, token) for run_id, token, *_ in held)]
+    yield Finding("lock files", not left, _named(left, "left over"), f"They can be deleted from {locks.folder}.")
+
+
+def _named(things: list[str], what: str) -> str:
+    more = "" if len(things) <= NAMED_MAX else ", …"
+    names = ", ".join(things[:NAMED_MAX])
+    return f"{len(things)} {what}: {names}{more}" if things else f"none {what}"

@@ -1,0 +1,210 @@
+"""Connections to the file of a store: made by a factory, settings asserted, writers of a process in turn.
+
+`Writer` holds the only connection that writes and hands it out in turns; `Reader` the only one that reads.
+Knows no run and no statement of `queries.sql`. Called by the store, the committer and the opening.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias, cast
+
+from milepost.errors import StoreUnavailable
+from milepost.stores.sqlite.faults import translated, unavailable
+
+BUSY_S = 15.0
+"""Seconds to wait for another process's transaction before a write fails."""
+CACHE_KIB = 16 * 1024
+"""Page cache of the writing connection; digests land anywhere in their index."""
+WAL_KEPT_BYTES = 64 * 1024 * 1024
+"""A WAL that grew behind a long reader is cut back to this."""
+
+Connect: TypeAlias = Callable[[str], sqlite3.Connection]
+
+
+def connect_sqlite(path: str) -> sqlite3.Connection:
+    """Open an existing database file with the standard library; never creates one."""
+    uri = f"{Path(path).absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_S)
+
+
+def set_up(connection: sqlite3.Connection, location: str) -> None:
+    """Set what durability rests on, and fetch it: SQLite may keep another mode in silence.
+
+    Raises: StoreUnavailable naming the setting that did not take.
+    """
+    connection.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")  # no descriptor is needed in the middle of a commit
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
+    for name, expected, found in settings(connection):
+        if expected != found:
+            reason = f"PRAGMA {name} should be {expected}, is {found}"
+            raise StoreUnavailable(location=location, operation="open", reason=reason)
+
+
+def settings(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Return the settings a store rests on: name, expected, found."""
+    expected = (("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1"))
+    return [(name, value, _pragma(connection, name)) for name, value in expected]
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> str:
+    row = connection.execute(f"PRAGMA {name}").fetchone()
+    return str(row[0]).lower() if row else "nothing"
+
+
+class Turns:
+    """Lets the writers of one process in one after the other; who waits is next.
+
+    Two plain locks: a waiter holds the gate, so the one that leaves cannot slip in again before it.
+    """
+
+    def __init__(self) -> None:
+        self._gate = threading.Lock()
+        self._turn = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._gate:
+            self._turn.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._turn.release()
+
+
+class Writer:
+    """The connection that writes. One transaction at a time, begun IMMEDIATE."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.connection = connection
+        self.location = str(path)
+        self._turns = Turns()
+        self._file = _identity(self.location)
+
+    @contextmanager
+    def transaction(self, operation: str) -> Iterator[sqlite3.Connection]:
+        """Begin, commit at the end, roll back on any exception.
+
+        Crash: all of it or nothing. Raises: StoreUnavailable; when COMMIT itself failed it is *cannot tell*.
+        """
+        with self._turns, translated(self.location, operation):
+            self.begin()
+            try:
+                yield self.connection
+                self.commit()
+            except BaseException:
+                self.roll_back()
+                raise
+
+    @property
+    def turn(self) -> Turns:
+        """Return what whoever calls begin, commit and roll_back must hold."""
+        return self._turns
+
+    def begin(self) -> None:
+        """Begin a transaction that may write."""
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Commit, and see that the file is still where readers look for it.
+
+        Crash: all of the transaction or nothing. Raises: sqlite3.Error, OSError: cannot tell.
+        """
+        self.connection.execute("COMMIT")
+        if _identity(self.location) != self._file:
+            raise FileNotFoundError(2, "the file was replaced", self.location)
+
+    def roll_back(self) -> None:
+        """Leave the transaction, whatever state it is in."""
+        try:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            # The error that led here is the one to report; the next BEGIN fails if this one mattered.
+            return
+
+    def forget_in_child(self) -> None:
+        """Let a forked child neither write through the parent's connection nor close it."""
+        self._turns = Turns()
+        self.connection = abandoned(self.connection)
+
+    def close(self) -> None:
+        with self._turns:
+            self.connection.close()
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+class Reader:
+    """The connection that reads. Sees what is committed, blocks no writer."""
+
+    def __init__(self, connection: sqlite3.Connection, location: str) -> None:
+        self.connection = connection
+        self.location = location
+        self._lock = threading.Lock()
+        connection.execute("PRAGMA query_only = ON")
+
+    def all(self, operation: str, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
+        """Return all rows of one statement, from one snapshot. Raises: StoreUnavailable."""
+        try:
+            with self._lock:
+                return self.connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise unavailable(self.location, operation, error) from error
+
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """Hand the connection out for more than one statement."""
+        with self._lock:
+            yield self.connection
+
+    def forget_in_child(self) -> None:
+        """Let a forked child neither read through the parent's connection nor close it."""
+        self._lock = threading.Lock()
+        self.connection = abandoned(self.connection)
+
+    def one(self, operation: str, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> Any:
+        """Return the first row of one statement, or None. Raises: StoreUnavailable."""
+        rows = self.all(operation, sql, values)
+        return rows[0] if rows else None
+
+    def close(self) -> None:
+        with self._lock:
+            self.connection.close()
+
+
+class _Forked:
+    """Stands in a forked child for a connection of its parent's."""
+
+    in_transaction = False
+
+    def execute(self, *_: object) -> NoReturn:
+        raise sqlite3.ProgrammingError("this process was forked from the one that opened the store; open it again here")
+
+    executemany = execute
+
+    def close(self) -> None:
+        """Nothing of ours is open."""
+
+
+def abandoned(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a stand-in, and keep the parent's connection from ever being closed by this process.
+
+    SQLite forbids to close a connection that was carried across a fork: the child would release locks and
+    might delete the WAL the parent writes to (https://www.sqlite.org/howtocorrupt.html, 2.6).
+    """
+    import ctypes  # only a forked child pays for it
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+    return cast(sqlite3.Connection, _Forked())

@@ -1,0 +1,32 @@
+"""Foreign errors of this package, translated once: sqlite3 and the operating system to StoreUnavailable."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from milepost.errors import StoreUnavailable
+
+
+def reason_of(error: BaseException) -> str:
+    """Say what went wrong: the name SQLite or the system has for it, and its text."""
+    if isinstance(error, OSError):
+        return f"{os.strerror(error.errno)} ({error.filename})" if error.errno else str(error)
+    name = getattr(error, "sqlite_errorname", None)
+    return f"{name}: {error}" if name else f"{type(error).__name__}: {error}"
+
+
+def unavailable(location: str, operation: str, error: BaseException) -> StoreUnavailable:
+    """Return the error a caller sees when SQLite or the file system refuses."""
+    return StoreUnavailable(location=location, operation=operation, reason=reason_of(error))
+
+
+@contextmanager
+def translated(location: str, operation: str) -> Iterator[None]:
+    """Turn sqlite3 and OS errors inside into StoreUnavailable, cause kept."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise unavailable(location, operation, error) from error

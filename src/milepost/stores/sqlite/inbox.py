@@ -1,0 +1,61 @@
+"""What people and runs leave for each other without a lease: answers, requests to cancel, claimed keys.
+
+A claim is the exception that needs the token, like every write of a run. Called by SqliteStore.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+from milepost.errors import LeaseLost, QuestionUnknown
+from milepost.records.model import AnswerRow, ClaimRow
+from milepost.stores.sqlite import rows
+from milepost.stores.sqlite.connection import Writer
+from milepost.stores.sqlite.queries import SQL
+
+
+def answer(writer: Writer, given: AnswerRow) -> AnswerRow:
+    """Record an answer; return the one that stands. Crash: as if not given, or given.
+
+    Raises: QuestionUnknown when the run has no such question.
+    """
+    with writer.transaction("answer") as connection:
+        if not connection.execute(SQL["question_known"], (given.question_id, given.run_id)).fetchone():
+            raise QuestionUnknown(question_id=given.question_id, location=writer.location)
+        found = connection.execute(SQL["accepted_answer"], (given.question_id,)).fetchone()
+        connection.execute(SQL["add_answer"], _answer_values(given, accepted=found is None))
+    return replace(given, accepted=True) if found is None else rows.answer(found)
+
+
+def cancel(writer: Writer, run_id: str, by: str, at: str, note: str) -> None:
+    """Ask a run to end; the first request stands. Crash: asked or not asked."""
+    with writer.transaction("cancel") as connection:
+        connection.execute(SQL["ask_to_cancel"], (by, at, note, run_id))
+
+
+def claim(writer: Writer, wanted: ClaimRow, token: int, instead_of: str | None) -> ClaimRow:
+    """Own a key, or return its owner's row. Crash: claimed or not. Raises: LeaseLost."""
+    with writer.transaction("claim") as connection:
+        newest = connection.execute(SQL["token"], (wanted.run_id,)).fetchone()
+        if newest is None or newest[0] != token:
+            raise LeaseLost
+        key, *others = _claim_values(wanted)
+        connection.execute(SQL["add_claim"], (key, *others))
+        if instead_of is not None:
+            connection.execute(SQL["take_claim_over"], (*others, key, instead_of))
+        return _owner(connection, wanted.key)
+
+
+def _owner(connection: sqlite3.Connection, key: str) -> ClaimRow:
+    return rows.claim(connection.execute(SQL["claim"], (key,)).fetchone())
+
+
+def _answer_values(given: AnswerRow, *, accepted: bool) -> tuple[object, ...]:
+    words = (given.question_id, given.choice, given.by, given.at, given.note)
+    return (*words, given.ref, given.result, accepted)
+
+
+def _claim_values(wanted: ClaimRow) -> tuple[object, ...]:
+    about = (wanted.key, wanted.run_id, wanted.path, wanted.request_digest, wanted.at)
+    return (*about, wanted.outcome, wanted.ref, wanted.result, wanted.media_type)

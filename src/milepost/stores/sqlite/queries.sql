@@ -1,0 +1,222 @@
+-- Every statement of the SQLite store: its name, its purpose in a line, itself.
+
+-- name: schema_version
+-- The newest migration this file has seen.
+SELECT coalesce(max(number), 0) FROM migrations
+
+-- name: record_migration
+-- Note a migration, in its own transaction.
+INSERT INTO migrations (number, name) VALUES (?, ?)
+
+-- name: store_id
+-- The random name of this store, given once.
+SELECT value FROM meta WHERE name = 'store_id'
+
+-- ── appending ──
+
+-- name: advance_run
+-- Fence of a batch, and new head: no row when the token is not the newest or the journal ends elsewhere.
+UPDATE runs SET head_seq = ?, head_seal = ? WHERE run_id = ? AND token = ? AND head_seq = ?
+
+-- name: advance_run_and_progress
+-- The same, and what the list of runs shows.
+UPDATE runs SET head_seq = ?, head_seal = ?, status = ?, status_at = ?, verified_count = ?, applied_count = ?,
+  next_action = ?, detail = ?
+WHERE run_id = ? AND token = ? AND head_seq = ?
+
+-- name: append_record
+-- One line of a journal, fenced by the token in the same statement.
+INSERT INTO journal (run, seq, chain, kind, body, seal)
+SELECT number, ?, ?, ?, ?, ? FROM runs WHERE run_id = ? AND token = ?
+
+-- name: keep_artifact
+-- An artifact of a run, fenced; the same digest twice is one row.
+INSERT OR IGNORE INTO artifacts (run, digest, size, media_type, data)
+SELECT number, ?, ?, ?, ? FROM runs WHERE run_id = ? AND token = ?
+
+-- name: put_question
+-- A question, or its new state; never another run's.
+INSERT INTO questions (question_id, run, kind, path, sentence, asked_at, body, closed)
+SELECT ?, number, ?, ?, ?, ?, ?, ? FROM runs WHERE run_id = ? AND token = ?
+ON CONFLICT (question_id) DO UPDATE SET closed = excluded.closed, sentence = excluded.sentence, body = excluded.body
+WHERE run = excluded.run
+
+-- name: settle_claim
+-- How the effect under a key this run owns has ended.
+UPDATE claims SET outcome = ?, ref = ?, result = ?, media_type = ?
+WHERE key = ? AND run_id = ? AND EXISTS (SELECT 1 FROM runs WHERE run_id = ? AND token = ?)
+
+-- name: token
+-- The newest token of a run.
+SELECT token FROM runs WHERE run_id = ?
+
+-- ── runs and leases ──
+
+-- name: pruned
+-- Whether a run of this id was pruned.
+SELECT 1 FROM audit WHERE run_id = ?
+
+-- name: create_run
+-- A new run, held by its creator with token 1; no row when the id is taken.
+INSERT INTO runs (run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since,
+  beat, beat_at, status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal)
+VALUES (?, ?, ?, ?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, '', '', 0, x'')
+ON CONFLICT (run_id) DO NOTHING
+
+-- name: run
+-- One run.
+SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
+  status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
+  cancel_by, cancel_at, cancel_note
+FROM runs WHERE run_id = ?
+
+-- name: runs
+-- Runs, newest start first, from after a given one.
+SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
+  status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
+  cancel_by, cancel_at, cancel_note
+FROM runs
+WHERE (:task IS NULL OR task = :task) AND (:status IS NULL OR status = :status)
+  AND (:family IS NULL OR family = :family)
+  AND (:before IS NULL OR (started_at, number) < (SELECT started_at, number FROM runs WHERE run_id = :before))
+ORDER BY started_at DESC, number DESC LIMIT :limit
+
+-- name: held_runs
+-- Leases nobody gave back.
+SELECT run_id, token, host, boot_id, pid FROM runs WHERE released = 0
+
+-- name: take_lease
+-- The next token for a new holder.
+UPDATE runs SET token = token + 1, released = 0, host = ?, boot_id = ?, pid = ?, since = ?, beat = 0, beat_at = ?
+WHERE run_id = ? AND token = ?
+
+-- name: renew_lease
+-- One sign of life, fenced.
+UPDATE runs SET beat = beat + 1, beat_at = ? WHERE run_id = ? AND token = ?
+
+-- name: release_lease
+-- Give a run back, fenced.
+UPDATE runs SET released = 1 WHERE run_id = ? AND token = ?
+
+-- name: ask_to_cancel
+-- A request to end; the first one stands.
+UPDATE runs SET cancel_by = ?, cancel_at = ?, cancel_note = ? WHERE run_id = ? AND cancel_at IS NULL
+
+-- ── reading journals ──
+
+-- name: records
+-- A run's journal in order, after a number.
+SELECT j.seq, j.chain, j.kind, j.body, j.seal FROM runs r CROSS JOIN journal j ON j.run = r.number
+WHERE r.run_id = ? AND j.seq > ? ORDER BY j.seq
+
+-- name: task_chain
+-- The same, of the task's own body only.
+SELECT j.seq, j.chain, j.kind, j.body, j.seal FROM runs r CROSS JOIN journal j ON j.run = r.number
+WHERE r.run_id = ? AND j.seq > ? AND j.chain = '' ORDER BY j.seq
+
+-- name: inner_chain
+-- The same, of one step's body only.
+SELECT j.seq, j.chain, j.kind, j.body, j.seal
+FROM runs r CROSS JOIN journal j INDEXED BY journal_by_chain ON j.run = r.number
+WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.seq
+
+-- name: extent
+-- How many records there are, and the last of them.
+SELECT (SELECT count(*) FROM journal c WHERE c.run = r.number), j.seq, j.chain, j.kind, j.body, j.seal
+FROM runs r CROSS JOIN journal j ON j.run = r.number
+WHERE r.run_id = ? ORDER BY j.seq DESC LIMIT 1
+
+-- name: artifacts
+-- Those artifacts of a run whose digests are in a JSON list.
+SELECT a.digest, a.size, a.media_type, a.data
+FROM runs r CROSS JOIN json_each(?) d CROSS JOIN artifacts a ON a.run = r.number AND a.digest = d.value
+WHERE r.run_id = ?
+
+-- ── people ──
+
+-- name: questions
+-- Questions, oldest first: of one run or of all, open ones or all.
+SELECT q.question_id, r.run_id, q.kind, q.path, q.sentence, q.asked_at, q.body, q.closed
+FROM questions q JOIN runs r ON r.number = q.run
+WHERE (:run_id IS NULL OR r.run_id = :run_id) AND (:closed OR q.closed = 0) ORDER BY q.number
+
+-- name: question_known
+-- Whether there is a question of this id in this run.
+SELECT 1 FROM questions q JOIN runs r ON r.number = q.run WHERE q.question_id = ? AND r.run_id = ?
+
+-- name: accepted_answer
+-- The answer that stands.
+SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.accepted
+FROM answers a JOIN questions q USING (question_id) JOIN runs r ON r.number = q.run
+WHERE a.question_id = ? AND a.accepted = 1
+
+-- name: add_answer
+-- An answer, the first or a later one.
+INSERT INTO answers (question_id, choice, by, at, note, ref, result, accepted) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: answers
+-- All answers of a run, oldest first.
+SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.accepted
+FROM runs r JOIN questions q ON q.run = r.number JOIN answers a ON a.question_id = q.question_id
+WHERE r.run_id = ? ORDER BY a.number
+
+-- ── claims ──
+
+-- name: add_claim
+-- Own a key nobody owns.
+INSERT INTO claims (key, run_id, path, request_digest, at, outcome, ref, result, media_type)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING
+
+-- name: take_claim_over
+-- Own a key instead of a named run.
+UPDATE claims SET run_id = ?, path = ?, request_digest = ?, at = ?, outcome = ?, ref = ?, result = ?, media_type = ?
+WHERE key = ? AND run_id = ?
+
+-- name: claim
+-- Who owns a key.
+SELECT key, run_id, path, request_digest, at, outcome, ref, result, media_type FROM claims WHERE key = ?
+
+-- ── pruning ──
+
+-- name: keep_audit
+-- What stays of an ended run; no row when it has not ended.
+INSERT INTO audit (run_id, task, family, status, started_at, ended_at, pruned_at, head_seq, head_seal, seal_name, applied)
+SELECT r.run_id, r.task, r.family, r.status, r.started_at, r.status_at, :at, r.head_seq, r.head_seal, r.seal_name,
+  (SELECT json_group_array(json_object('path', o.body ->> '$.path', 'key', o.body ->> '$.key', 'ref', o.body ->> '$.ref'))
+   FROM (SELECT CAST(body AS TEXT) AS body FROM journal
+         WHERE run = r.number AND kind = 'outcome_recorded' AND json_valid(CAST(body AS TEXT)) ORDER BY seq) o
+   WHERE o.body ->> '$.outcome' = 'applied')
+FROM runs r WHERE r.run_id = :run_id AND r.status IN ('done', 'stopped', 'cancelled')
+
+-- name: files_of_run
+-- Digests of a run's artifacts that are files.
+SELECT a.digest FROM artifacts a JOIN runs r ON r.number = a.run WHERE r.run_id = ? AND a.data IS NULL
+
+-- name: delete_answers
+-- The answers of a run that is pruned.
+DELETE FROM answers WHERE question_id IN
+  (SELECT question_id FROM questions WHERE run = (SELECT number FROM runs WHERE run_id = ?))
+
+-- name: delete_questions
+-- The questions of a run that is pruned.
+DELETE FROM questions WHERE run = (SELECT number FROM runs WHERE run_id = ?)
+
+-- name: delete_artifacts
+-- The artifacts of a run that is pruned.
+DELETE FROM artifacts WHERE run = (SELECT number FROM runs WHERE run_id = ?)
+
+-- name: delete_records
+-- The journal of a run that is pruned.
+DELETE FROM journal WHERE run = (SELECT number FROM runs WHERE run_id = ?)
+
+-- name: delete_run
+-- The run itself, last.
+DELETE FROM runs WHERE run_id = ?
+
+-- name: file_wanted
+-- Whether any run points at a file of this digest.
+SELECT 1 FROM artifacts WHERE digest = ? AND data IS NULL LIMIT 1
+
+-- name: all_files
+-- Digest and size of every artifact that is a file.
+SELECT DISTINCT digest, size FROM artifacts WHERE data IS NULL

@@ -1,0 +1,57 @@
+"""Rows as SQLite returns them, turned into the classes of the contract. Column order is that of `queries.sql`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from milepost.records.model import AnswerRow, ClaimRow, RunStatus
+from milepost.stores.contract import (
+    Head,
+    Held,
+    Holder,
+    Progress,
+    QuestionRow,
+    RunRow,
+    StoredArtifact,
+    StoredRecord,
+)
+
+
+def run_row(row: tuple[Any, ...]) -> RunRow:
+    """Build a run from the columns of the statements `run` and `runs`."""
+    run_id, task, family, seal_name, started_at, token, released = row[:7]
+    holder, (beat, beat_at) = Holder(*row[7:11]), row[11:13]
+    status, status_at, verified_count, applied_count, next_action, detail = row[13:19]
+    return RunRow(
+        run_id=run_id,
+        task=task,
+        family=family,
+        seal_name=seal_name,
+        started_at=started_at,
+        progress=Progress(RunStatus(status), status_at, verified_count, applied_count, next_action, detail),
+        head=Head(*row[19:21]),
+        held=None if released else Held(run_id, token, holder, beat, beat_at),
+        cancel=None if row[22] is None else (row[21], row[22], row[23]),
+    )
+
+
+def record(row: tuple[Any, ...]) -> StoredRecord:
+    return StoredRecord(*row)
+
+
+def artifact(row: tuple[Any, ...]) -> StoredArtifact:
+    return StoredArtifact(*row)
+
+
+def question(row: tuple[Any, ...]) -> QuestionRow:
+    question_id, run_id, kind, path, sentence, asked_at, body, closed = row
+    return QuestionRow(question_id, run_id, kind, path, sentence, asked_at, body, bool(closed))
+
+
+def answer(row: tuple[Any, ...]) -> AnswerRow:
+    question_id, run_id, choice, by, at, note, ref, result, accepted = row
+    return AnswerRow(question_id, run_id, choice, by, at, note, ref, result, bool(accepted))
+
+
+def claim(row: tuple[Any, ...]) -> ClaimRow:
+    return ClaimRow(*row)

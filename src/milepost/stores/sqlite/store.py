@@ -1,0 +1,220 @@
+"""SqliteStore: the store contract on one SQLite file, its parts wired together.
+
+Beside `NAME` live `NAME.locks/` (lock files) and `NAME.artifacts/` (artifacts too large for a row), so two
+stores may share a folder. No rule lives here. Called by `locate`, the runtime's caller and tests.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from milepost.artifacts.files import ArtifactFiles
+from milepost.errors import StoreUnavailable
+from milepost.records.model import AnswerRow, ClaimRow, RunStatus
+from milepost.stores.contract import (
+    Batch,
+    Extent,
+    Finding,
+    Held,
+    Holder,
+    Lease,
+    NewRun,
+    QuestionRow,
+    RunRow,
+    StoredArtifact,
+    StoredRecord,
+    Ticket,
+)
+from milepost.stores.sqlite import inbox, rows
+from milepost.stores.sqlite.check import check
+from milepost.stores.sqlite.committer import Committer
+from milepost.stores.sqlite.connection import Connect, Reader, Writer, connect_sqlite, set_up
+from milepost.stores.sqlite.faults import translated
+from milepost.stores.sqlite.leases import Leases
+from milepost.stores.sqlite.locks import LockFiles
+from milepost.stores.sqlite.opening import migrate, prepare
+from milepost.stores.sqlite.prune import prune
+from milepost.stores.sqlite.queries import SQL
+from milepost.stores.sqlite.writing import BatchWriter
+
+
+class SqliteStore:
+    """A store in one SQLite file. Thread-safe; one object per process and file is enough.
+
+    Args:
+        path: the database file; its folder is created with it.
+        create: make a new store when there is none.
+        connect: opens a connection to the file it is given, in autocommit mode, usable from any thread.
+
+    Crash: a new store is there whole or not at all.
+    Raises: StoreMissing, StoreTooNew, ForeignDatabase, StoreUnavailable; nothing is changed then.
+    """
+
+    def __init__(self, path: Path, *, create: bool, connect: Connect | None = None) -> None:
+        self.path = path.absolute()
+        self.location = str(self.path)
+        self.folder: Path | None = self.path.with_name(f"{self.path.name}.artifacts")
+        self._files = ArtifactFiles(self.folder)
+        self._locks = LockFiles(self.path.with_name(f"{self.path.name}.locks"))
+        connect = connect or connect_sqlite
+        with translated(self.location, "open"):
+            prepare(self.path, create=create, connect=connect)
+            self._connect(connect)
+        self._leases = Leases(self._writer, self._locks)
+        self._batches = BatchWriter(self._writer, self._files.path)
+        self._committer = Committer(self._batches.commit, self.location)
+        _open_stores.add(self)
+
+    def _connect(self, connect: Connect) -> None:
+        writing = connect(self.location)
+        try:
+            migrate(writing, self.location)
+            set_up(writing, self.location)
+            self._writer = Writer(writing, self.path)
+            self._reader = Reader(connect(self.location), self.location)
+            self.store_id: str = self._reader.one("open", SQL["store_id"])[0]
+        except BaseException:
+            writing.close()
+            raise
+
+    # ── runs and leases ──
+
+    def create_run(self, run: NewRun) -> Lease | None:
+        """Create a run held by `run.holder`, see `Store`. Crash: no run, or one without records."""
+        return self._leases.create_run(run)
+
+    def run(self, run_id: str) -> RunRow | None:
+        """Return the run's row, None when there is none."""
+        row = self._reader.one("read run", SQL["run"], (run_id,))
+        return None if row is None else rows.run_row(row)
+
+    def runs(
+        self,
+        *,
+        task: str | None = None,
+        status: RunStatus | None = None,
+        family: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> list[RunRow]:
+        """Return runs, newest start first; `before` is a run id to page on from."""
+        wanted = {"task": task, "status": None if status is None else str(status), "family": family}
+        found = self._reader.all("list runs", SQL["runs"], {**wanted, "limit": limit, "before": before})
+        return [rows.run_row(row) for row in found]
+
+    def acquire(self, run_id: str, holder: Holder, *, still: Held | None = None) -> Lease | Held | None:
+        """Take a run, or say who holds it, see `Store`. Crash: the lease of before, or one whose lock is free."""
+        got = self._leases.acquire(run_id, holder, still)
+        if isinstance(got, Lease):
+            self._batches.forgive(run_id)
+        return got
+
+    def renew(self, lease: Lease, at: str) -> bool:
+        """Count one sign of life; False when a later token exists. Crash: counted or not."""
+        return self._leases.renew(lease, at)
+
+    def release(self, lease: Lease) -> None:
+        """Commit what is appended and give the run back. Crash: given back, or held by a dead process."""
+        self._committer.flush()
+        self._leases.release(lease)
+
+    # ── the journal ──
+
+    def append(self, batch: Batch) -> Ticket:
+        """Take a batch for the next commit. Crash: none of it, or all of it and all before it."""
+        return self._committer.append(batch)
+
+    def records(self, run_id: str, *, chain: str | None = None, after: int = 0) -> list[StoredRecord]:
+        """Return records with seq > after in order: of one chain ('' is the task's), or of all (None)."""
+        if chain:
+            found = self._reader.all("read journal", SQL["inner_chain"], (run_id, after, chain))
+        else:
+            name = "records" if chain is None else "task_chain"
+            found = self._reader.all("read journal", SQL[name], (run_id, after))
+        return [rows.record(row) for row in found]
+
+    def extent(self, run_id: str) -> Extent:
+        """Return how many records the journal has and the last of them."""
+        row = self._reader.one("read journal", SQL["extent"], (run_id,))
+        return Extent(0, None) if row is None else Extent(row[0], rows.record(row[1:]))
+
+    def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
+        """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""
+        found = self._reader.all("read artifacts", SQL["artifacts"], (json.dumps(list(digests)), run_id))
+        return {row[0]: rows.artifact(row) for row in found}
+
+    # ── people ──
+
+    def questions(self, run_id: str | None = None, *, closed: bool = False) -> list[QuestionRow]:
+        """Return open questions (with closed=True all), oldest first, of one run or of all."""
+        found = self._reader.all("read questions", SQL["questions"], {"run_id": run_id, "closed": closed})
+        return [rows.question(row) for row in found]
+
+    def answer(self, answer: AnswerRow) -> AnswerRow:
+        """Record an answer; return the one that stands. Crash: as if not given, or given. Raises: QuestionUnknown."""
+        return inbox.answer(self._writer, answer)
+
+    def answers(self, run_id: str) -> list[AnswerRow]:
+        """Return all answers of a run, first ones and later ones, oldest first."""
+        return [rows.answer(row) for row in self._reader.all("read answers", SQL["answers"], (run_id,))]
+
+    def cancel(self, run_id: str, *, by: str, at: str, note: str) -> None:
+        """Ask the run to end; the first request stands. Crash: asked or not asked."""
+        inbox.cancel(self._writer, run_id, by, at, note)
+
+    def claim(self, claim: ClaimRow, token: int, *, instead_of: str | None = None) -> ClaimRow:
+        """Own a key, or return its owner's row. Crash: claimed without an intent, or not. Raises: LeaseLost."""
+        return inbox.claim(self._writer, claim, token, instead_of)
+
+    # ── the store itself ──
+
+    def prune(self, run_ids: Sequence[str], at: str) -> int:
+        """Delete whole ended runs; return how many. Their ids stay taken. Crash: each whole or gone."""
+        return prune(self._writer, self._files, run_ids, at)
+
+    def check(self) -> list[Finding]:
+        """Examine the store for `doctor`. Changes nothing."""
+        with translated(self.location, "check"):
+            return check(self._reader, self.path, self._files, self._locks)
+
+    def close(self) -> None:
+        """Commit what is appended and let go of everything, leases too. Idempotent. Crash: as `append`."""
+        self._committer.close()
+        _open_stores.discard(self)
+        with translated(self.location, "close"):
+            self._reader.close()
+            self._writer.close()
+            self._locks.drop_all()
+
+    def forget_in_child(self) -> None:
+        """Make a forked child's copy refuse to work, and let its parent's locks die with the parent."""
+        self._committer.forget_in_child()
+        self._writer.forget_in_child()
+        self._reader.forget_in_child()
+        self._locks.drop_all()
+
+
+_open_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+
+
+def _forget_all_in_child() -> None:
+    for store in list(_open_stores):
+        store.forget_in_child()
+    _open_stores.clear()
+
+
+def _close_all_at_exit() -> None:
+    """Commit what nobody waited for; an error has nobody left to tell, and its records count as not written."""
+    for store in list(_open_stores):
+        with suppress(StoreUnavailable):
+            store.close()
+
+
+os.register_at_fork(after_in_child=_forget_all_in_child)
+atexit.register(_close_all_at_exit)
