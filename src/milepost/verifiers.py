@@ -224,9 +224,8 @@ def _step_into(value: Any, name: str, label: str) -> Any:
             return value[name]
     elif name in _field_names(value) or _is_property(value, name):
         return getattr(value, name)
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and name.isdecimal():
-        if int(name) < len(value):
-            return value[int(name)]
+    elif name.isdecimal() and isinstance(value, (list, tuple)) and int(name) < len(value):
+        return value[int(name)]
     known = ", ".join(map(str, _field_names(value)))
     raise _Unfit(f"{label} ({_kind(value)}) has no field {name!r}{'; it has ' + known if known else ''}")
 
@@ -276,7 +275,9 @@ def _number(row: Any, path: str, label: str) -> Number:
 def _is_finite(value: Any) -> bool:
     if isinstance(value, Decimal):
         return value.is_finite()
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _sum_and_distance(numbers: list[Number], expected: Number) -> tuple[Number, Decimal]:
@@ -323,7 +324,7 @@ def _verdict(judge_row: Callable[[Any], bool | str | None], row: Any) -> str | N
     try:
         verdict = judge_row(row)
     except Exception as error:  # noqa: BLE001 - a user's function; its exception is a failed row by contract
-        return f"{type(error).__name__}: {_shown_text(error)}"
+        return f"{type(error).__name__}: {_shown(error, str)}"
     if verdict is None or verdict is True:
         return None
     return _shown(row) if verdict is False else str(verdict)
@@ -343,12 +344,11 @@ def _named(verifier: str, *arguments: str, rows: str = "") -> str:
     return f"{verifier}({', '.join([*arguments, *([f'rows={rows}'] if rows else [])])})"
 
 
-def _shown(value: Any) -> str:
-    return _cut(repr(value), VALUE_SHOWN_MAX)
-
-
-def _shown_text(error: Exception) -> str:
-    return _cut(str(error), VALUE_SHOWN_MAX)
+def _shown(value: Any, spell: Callable[[Any], str] = repr) -> str:
+    try:
+        return _cut(spell(value), VALUE_SHOWN_MAX)
+    except Exception:  # noqa: BLE001 - a user's `__repr__`; the finding matters more than its wording
+        return f"a {_kind(value)} that cannot be shown"
 
 
 def _kind(value: Any) -> str:

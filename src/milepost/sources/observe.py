@@ -13,7 +13,6 @@ from milepost.sources.call import observe_call
 from milepost.sources.content import kind_at
 from milepost.sources.files import observe_file
 from milepost.sources.folder import observe_folder
-from milepost.sources.http import observe_http
 from milepost.sources.naming import cannot_tell, path_of
 from milepost.sources.observation import Descriptor, Observation, absent
 from milepost.sources.sql import observe_sql
@@ -57,10 +56,17 @@ def _observe_path(descriptor: Descriptor, seal_key: bytes | None) -> Observation
     raise cannot_tell(descriptor, f"{name} vanished while it was being read, {LOOKS_MAX} times") from vanished
 
 
+def _observe_http(descriptor: Descriptor, seal_key: bytes | None) -> Observation:
+    # Imported here: most runs watch no URL, and every start of a command would pay for the HTTP client.
+    from milepost.sources.http_answer import observe_http
+
+    return observe_http(descriptor, seal_key)
+
+
 _OBSERVERS: dict[str, Observer] = {
     "file": _observe_path,
     "folder": _observe_path,
     "sql": observe_sql,
-    "http": observe_http,
+    "http": _observe_http,
     "call": observe_call,
 }

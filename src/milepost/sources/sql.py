@@ -73,8 +73,11 @@ def observe_sql(descriptor: Descriptor, seal_key: bytes | None) -> Observation:
         OSError: the path cannot be looked at.
     """
     path = path_of(descriptor, "database")
-    if kind_at(path) is None:
+    kind = kind_at(path)
+    if kind is None:
         return absent(descriptor)
+    if kind != "file":
+        raise cannot_tell(descriptor, f"is a {kind}, expected a database file")
     try:
         with closing(_open(path)) as connection:
             return _read(connection, descriptor, seal_key)
@@ -118,7 +121,9 @@ def _authorise(action: int, first: str | None, second: str | None, _database: st
     if action in _ALLOWED:
         return sqlite3.SQLITE_OK
     asks = action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS
-    return sqlite3.SQLITE_OK if asks else sqlite3.SQLITE_DENY
+    # A virtual table declares itself this way, in memory; a statement could not (`writable_schema` is off).
+    declares = action == sqlite3.SQLITE_UPDATE and first == "sqlite_master"
+    return sqlite3.SQLITE_OK if asks or declares else sqlite3.SQLITE_DENY
 
 
 def _out_of_instructions() -> Callable[[], bool]:
