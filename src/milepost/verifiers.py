@@ -348,7 +348,7 @@ def _shown(value: Any, spell: Callable[[Any], str] = repr) -> str:
     try:
         return _cut(spell(value), VALUE_SHOWN_MAX)
     except Exception:  # noqa: BLE001 - a user's `__repr__`; the finding matters more than its wording
-        return f"a {_kind(value)} that cannot be shown"
+        return f"<{_kind(value)} that cannot be shown>"
 
 
 def _kind(value: Any) -> str:

@@ -117,7 +117,7 @@ def is_dear(invoice: Invoice) -> bool | str | None:
         (total("a", equals=1), [{"a": 10**500}, {"a": 0.5}], {}, "cannot be computed exactly"),
         (each(is_dear), three(Invoice, 1, 2, 4, 0), {}, "row 2: costs 2; row 4: ZeroDivisionError: by the amount"),
         (each(is_dear), three(Invoice, 3), {}, "row 1: Invoice(number='INV-1', amount=3, lines=('line',))"),
-        (unique(), [10**5000] * 2, {}, "row 1 and row 2 both have a int that cannot be shown"),
+        (unique(), [10**5000] * 2, {}, "row 1 and row 2 both have <int that cannot be shown>"),
         (max_size(3), b"1234", {}, "expected at most 3 bytes, found 4"),
         (max_size(3), {"a": 1}, {}, "expected at most 3 bytes, found 7"),
         (max_size(3), object(), {}, "its size cannot be told"),
