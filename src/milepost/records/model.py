@@ -208,6 +208,7 @@ class StepStarted(Record):
     path: str
     attempt: int
     inputs_fingerprint: str
+    inputs: Pointer | None = None
     branch: bool = False  # called away from its body's own line
 
 
@@ -220,8 +221,9 @@ class OutputRecorded(Record):
     attempt: int
     output: Pointer
     files: Pointer | None = None
+    sources: Pointer | None = None
     spent: Data | None = None
-    duration_s: float | None = None
+    duration_s: float = 0.0
 
 
 @kind("step_verified")
@@ -233,7 +235,6 @@ class StepVerified(Record):
     attempt: int
     inputs_fingerprint: str
     output: Pointer
-    inputs: Pointer | None = None
     files: Pointer | None = None  # manifest of the files in the output
     sources: Pointer | None = None  # manifest of what was read, written or returned
     checks: tuple[str, ...] = ()
@@ -364,6 +365,39 @@ class AnswerEntered(Record):
 
     def chain(self) -> str:
         return ""
+
+
+# ── rows of their own, written without a lease ─────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """What a person decided. `accepted` is False for a later answer, kept for the audit only."""
+
+    question_id: str
+    run_id: str
+    choice: str
+    by: str
+    at: str
+    note: str = ""
+    ref: str | None = None
+    result: bytes | None = None  # JSON
+    accepted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """Who owns an idempotency key of `scope="task"`, and how its effect ended (None while open)."""
+
+    key: str
+    run_id: str
+    path: str
+    request_digest: str
+    at: str
+    outcome: str | None = None
+    ref: str | None = None
+    result: bytes | None = None
+    media_type: str | None = None
 
 
 # ── bytes ───────────────────────────────────────────────────────────────────────────────────────────

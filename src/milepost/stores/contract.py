@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from milepost.records.model import RunStatus
+from milepost.records.model import AnswerRow, ClaimRow, RunStatus
 
 FLUSH_S = 0.05
 """Seconds after which an append nobody waits for is committed all the same (design §5.1)."""
@@ -105,36 +105,6 @@ class QuestionRow:
     asked_at: str
     body: bytes  # the record's stored bytes
     closed: bool = False  # answered and entered in the journal, or void
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """What a person decided. `accepted` is False for a later answer, kept for the audit only."""
-
-    question_id: str
-    run_id: str
-    choice: str
-    by: str
-    at: str
-    note: str = ""
-    ref: str | None = None
-    result: bytes | None = None  # JSON
-    accepted: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRow:
-    """Who owns an idempotency key of `scope="task"`, and how its effect ended (None while open)."""
-
-    key: str
-    run_id: str
-    path: str
-    request_digest: str
-    at: str
-    outcome: str | None = None
-    ref: str | None = None
-    result: bytes | None = None
-    media_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

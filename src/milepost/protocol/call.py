@@ -1,0 +1,51 @@
+"""One call of a step or effect, as the protocol sees it: the declaration, the name, the arguments, the snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from milepost.protocol.snapshot import EffectState, Snapshot, StepState
+from milepost.protocol.spec import EffectSpec, StepSpec
+
+S = TypeVar("S", StepSpec, EffectSpec)
+
+
+@dataclass(slots=True)
+class Call(Generic[S]):
+    """`encoded` is the canonical JSON of the watched arguments, `fingerprint` its (keyed) digest.
+
+    `unclaimed` lists finished records of the body's own line that this body has not called again yet.
+    `lease_s` is the lease's length in seconds; `looked_up` what rule 3 already heard from the provider.
+    """
+
+    spec: S
+    path: str
+    branch: bool
+    bound: dict[str, Any]
+    encoded: bytes
+    fingerprint: str
+    item_key: str | None
+    snapshot: Snapshot
+    run_id: str
+    task: str
+    permissions: frozenset[str] | None
+    lease_s: float
+    unclaimed: Sequence[str] = ()
+    paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
+    looked_up: object = None
+    elsewhere: str | None = None  # path under which the same effect and key= was applied
+
+    @property
+    def family(self) -> str:
+        started = self.snapshot.started
+        return started.family if started else self.run_id
+
+    @property
+    def step(self) -> StepState | None:
+        return self.snapshot.steps.get(self.path)
+
+    @property
+    def effect(self) -> EffectState | None:
+        return self.snapshot.effects.get(self.path)

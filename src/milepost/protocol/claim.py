@@ -1,0 +1,98 @@
+"""Keys of scope="task": the first intent claims the key; a later run adopts, waits or asks. Pure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from milepost.protocol.call import Call
+from milepost.protocol.ops import Append, Artifact, Claim, ClaimState, Moment, Now, Steps, TakeClaim, Wait
+from milepost.protocol.questions import ask
+from milepost.protocol.snapshot import format_time
+from milepost.protocol.spec import EffectSpec
+from milepost.records.canonical import digest
+from milepost.records.model import ClaimRow, Outcome, OutcomeRecorded, Pointer, QuestionKind
+
+CLAIM_POLL = timedelta(seconds=1)
+"""How often an open claim of another run is looked at."""
+CLAIM_POLLS_MAX = 60
+"""Looks at an open claim of another run before a person is asked."""
+
+
+def settle_claim(call: Call[EffectSpec], key: str, request_digest: str) -> Steps[None]:
+    """Own the key, adopt what its owner applied, or ask.
+
+    Crash: a key claimed without an intent is found by its owner's next resume, or taken over by a later run.
+    """
+    owner: ClaimRow = yield Claim(key, request_digest)
+    for _ in range(CLAIM_POLLS_MAX):
+        if owner.run_id == call.run_id:
+            return
+        if owner.outcome == Outcome.APPLIED:
+            yield from _adopt(call, owner, request_digest)
+            return
+        state: str = yield ClaimState(owner)
+        if state == "unsent":
+            owner = yield TakeClaim(key, request_digest, owner.run_id)
+            continue
+        now: Moment = yield Now()
+        yield Wait(format_time(now.at + CLAIM_POLL), f"{call.path} is under way in run {owner.run_id}")
+        owner = yield Claim(key, request_digest)
+    yield from _ask_open(call, owner)
+
+
+def _adopt(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Steps[None]:
+    now: Moment = yield Now()
+    if owner.request_digest != request_digest:
+        yield from _ask_other_request(call, owner, request_digest, now)
+    artifacts: list[Artifact] = []
+    if owner.result is not None:
+        pointer = Pointer(digest(owner.result), len(owner.result), owner.media_type or "application/json")
+        artifacts.append(Artifact(pointer, owner.result))
+    record = OutcomeRecorded(
+        at=now.text,
+        path=call.path,
+        attempt=0,
+        key=owner.key,
+        outcome=Outcome.APPLIED,
+        ref=owner.ref,
+        result=artifacts[0].pointer if artifacts else None,
+        adopted=owner.run_id,
+        next_action=call.spec.next_action,
+    )
+    yield Append((record,), artifacts)
+
+
+def _ask_other_request(call: Call[EffectSpec], owner: ClaimRow, request_digest: str, now: Moment) -> Steps[None]:
+    if request_digest in call.snapshot.accepted_plan:
+        return
+    yield ask(
+        QuestionKind.PLAN_CHANGED,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=(
+            f"{call.path} was applied by run {owner.run_id} with another request under the same key; "
+            "accepting takes over what was applied there."
+        ),
+        evidence={
+            "key": owner.key,
+            "owner": owner.run_id,
+            "request_there": owner.request_digest,
+            "here": request_digest,
+        },
+        about={"paths": [request_digest]},
+    )
+
+
+def _ask_open(call: Call[EffectSpec], owner: ClaimRow) -> Steps[None]:
+    now: Moment = yield Now()
+    yield ask(
+        QuestionKind.PLAN_CHANGED,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=f"Run {owner.run_id} owns the key of {call.path} and has not settled it; settle that run first.",
+        evidence={"key": owner.key, "owner": owner.run_id, "path": owner.path},
+    )

@@ -1,0 +1,434 @@
+"""Resume: the same six rules every time (design §6). Pure: what the journal says plus what the world says.
+
+`decide(snapshot, world)` gives exactly one decision; the runtime carries it out and asks again until it is
+`Continue`. `findings(snapshot, world)` says in one line per rule what was found: that is `resume --check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from milepost.errors import RefusedError
+from milepost.protocol.ops import Ask
+from milepost.protocol.outcomes import CannotTell, Found, NotFound
+from milepost.protocol.policy import RESUMES_MAX
+from milepost.protocol.questions import ask, listed
+from milepost.protocol.snapshot import EffectState, Send, Snapshot
+from milepost.records.model import ENDED, AnswerRow, QuestionAsked, QuestionKind, RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCheck:
+    """One source: what is expected of it, what is there now. None: absent."""
+
+    key: str
+    name: str
+    expected: str | None
+    found: str | None
+    steps: Sequence[str]
+    changes: Sequence[str] = ()
+    can_put_back: bool = False  # gone, and its content is an artifact
+
+
+@dataclass(frozen=True, slots=True)
+class VersionCheck:
+    """One version that differs: of the task ('') or of a step."""
+
+    path: str
+    old: Mapping[str, str]
+    new: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class World:
+    """What the world says now. None means: not asked yet."""
+
+    at: str
+    run_id: str
+    refusal: RefusedError | None = None  # rule 1: corrupt, or the seal key is missing
+    went_back_to: int | None = None  # the witness remembers more records than the store has
+    witnessed: int = 0
+    answers: Mapping[str, AnswerRow] = field(default_factory=dict)
+    cancel: tuple[str, str, str] | None = None
+    sources: Sequence[SourceCheck] | None = None
+    lookups: Mapping[str, object] | None = None  # effect path -> Found | NotFound | CannotTell
+    versions: Sequence[VersionCheck] | None = None
+    ask_on_version_change: bool = False
+
+
+# ── decisions ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    error: RefusedError
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The run has ended; its recorded result is returned, or the end is told."""
+
+    status: RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class StillAsking:
+    """Open questions without an answer: nothing runs."""
+
+    questions: Sequence[QuestionAsked]
+
+
+@dataclass(frozen=True, slots=True)
+class EnterAnswers:
+    answers: Sequence[tuple[QuestionAsked, AnswerRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class EnterCancel:
+    by: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    status: RunStatus
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtSources:
+    """Rule 2 needs the world."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    sources: Sequence[SourceCheck]
+
+
+@dataclass(frozen=True, slots=True)
+class SettleIntent:
+    """A person's answer, or what the provider said, closes an open intent."""
+
+    effect: EffectState
+    found: Found[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpIntents:
+    """Rule 3 needs the world."""
+
+    intents: Sequence[tuple[EffectState, Send]]
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtVersions:
+    """Rule 4 needs the world."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteVersions:
+    versions: Sequence[VersionCheck]
+
+
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Rule 5: go on with the plan."""
+
+
+Decision = (
+    Refuse
+    | Finished
+    | StillAsking
+    | EnterAnswers
+    | EnterCancel
+    | End
+    | LookAtSources
+    | PutBack
+    | SettleIntent
+    | LookUpIntents
+    | LookAtVersions
+    | NoteVersions
+    | AskPerson
+    | Continue
+)
+
+
+def decide(s: Snapshot, w: World) -> Decision:
+    """Return the one next decision for a run about to go on."""
+    for rule in (_trust, _ended, _people, _sources, _intents, _versions, _bound):
+        decision = rule(s, w)
+        if decision is not None:
+            return decision
+    return Continue()
+
+
+# ── 1 trust ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _trust(s: Snapshot, w: World) -> Decision | None:
+    if w.refusal is not None:
+        return Refuse(w.refusal)
+    asked = any(q.question_kind == QuestionKind.STORE_WENT_BACK for q in s.questions.values())
+    if w.went_back_to is None or s.in_doubt or asked:
+        return None
+    return AskPerson(
+        ask(
+            QuestionKind.STORE_WENT_BACK,
+            run_id=w.run_id,
+            number=s.record_count,
+            at=w.at,
+            path="",
+            sentence=(
+                f"The store went back in time: this machine saw record {w.witnessed} of the run, "
+                f"the store agrees only up to {w.went_back_to}. Effects after that may have happened."
+            ),
+            evidence={"witnessed": w.witnessed, "agrees_to": w.went_back_to},
+        )
+    )
+
+
+def _ended(s: Snapshot, w: World) -> Decision | None:
+    return Finished(s.status) if s.status in ENDED else None
+
+
+def _people(s: Snapshot, w: World) -> Decision | None:
+    """Answers and cancel requests are entered before anything else; an open question stops the run."""
+    given = [(q, w.answers[i]) for i, q in s.questions.items() if i in w.answers]
+    if given:
+        return EnterAnswers(given)
+    if s.stopped:
+        return End(RunStatus.STOPPED)
+    if w.cancel is not None and s.cancel is None:
+        return EnterCancel(by=w.cancel[0], note=w.cancel[2])
+    if s.questions:
+        return StillAsking(list(s.questions.values()))
+    return None
+
+
+# ── 2 sources ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sources(s: Snapshot, w: World) -> Decision | None:
+    if s.cancel is not None:
+        return None
+    if w.sources is None:
+        return LookAtSources()
+    gone = [c for c in w.sources if c.can_put_back]
+    if gone:
+        return PutBack(gone)
+    changed = [c for c in w.sources if c.found != c.expected]
+    return AskPerson(_source_question(s, w, changed)) if changed else None
+
+
+def _source_question(s: Snapshot, w: World, changed: Sequence[SourceCheck]) -> Ask:
+    steps = sorted({path for check in changed for path in check.steps})
+    first = changed[0]
+    detail = f" ({first.changes[0]})" if first.changes else ""
+    return ask(
+        QuestionKind.SOURCE_CHANGED,
+        run_id=w.run_id,
+        number=s.record_count,
+        at=w.at,
+        path=steps[0] if steps else "",
+        sentence=(
+            f"{listed([c.name for c in changed])} changed since {listed(steps) or 'the start'} used "
+            f"{'it' if len(changed) == 1 else 'them'}: expected {_short(first.expected)}, found {_short(first.found)}{detail}."
+        ),
+        evidence=[
+            {
+                "source": c.name,
+                "expected": c.expected,
+                "found": c.found,
+                "steps": list(c.steps),
+                "changes": list(c.changes),
+            }
+            for c in changed
+        ],
+        about={"accept": {c.key: c.found for c in changed}, "steps": steps},
+    )
+
+
+def _short(fingerprint: str | None) -> str:
+    return "nothing" if fingerprint is None else f"{fingerprint[:12]}…"
+
+
+# ── 3 intents ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _intents(s: Snapshot, w: World) -> Decision | None:
+    open_intents = list(s.open_intents())
+    for state, _ in open_intents:
+        if state.answer is not None:
+            return SettleIntent(state, None)
+    if open_intents and w.lookups is None:
+        return LookUpIntents(open_intents)
+    for state, _ in open_intents:
+        answer = (w.lookups or {}).get(state.path)
+        if isinstance(answer, Found):
+            return SettleIntent(state, answer)
+    if s.cancel is not None:
+        return _cancelled(s, w, open_intents)
+    return None
+
+
+def _cancelled(s: Snapshot, w: World, open_intents: Sequence[tuple[EffectState, Send]]) -> Decision:
+    """A cancelled run ends when no intent is open: what cannot be looked up, a person must say."""
+    for state, send in open_intents:
+        if isinstance((w.lookups or {}).get(state.path), NotFound):
+            continue
+        return AskPerson(
+            ask(
+                QuestionKind.OUTCOME_UNKNOWN,
+                run_id=w.run_id,
+                number=s.record_count,
+                at=w.at,
+                path=state.path,
+                sentence=f"The run is cancelled, but nobody knows whether {state.path} happened (key {send.intent.key}).",
+                evidence={"key": send.intent.key, "intent_at": send.intent.at},
+            )
+        )
+    return End(RunStatus.CANCELLED)
+
+
+# ── 4 versions ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _versions(s: Snapshot, w: World) -> Decision | None:
+    if w.versions is None:
+        return LookAtVersions()
+    changed = list(w.versions)
+    if not changed:
+        return None
+    if not w.ask_on_version_change or _accepted(s, changed):
+        return NoteVersions(changed)
+    steps = [c.path for c in changed if c.path] or sorted(p for p, x in s.steps.items() if x.verified)
+    return AskPerson(
+        ask(
+            QuestionKind.VERSIONS_CHANGED,
+            run_id=w.run_id,
+            number=s.record_count,
+            at=w.at,
+            path="",
+            sentence=f"Versions changed since {listed(steps) or 'the start'}: {listed([_difference(c) for c in changed])}.",
+            evidence=[{"of": c.path or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
+            about={"steps": steps, "new": {c.path: dict(c.new) for c in changed}},
+        )
+    )
+
+
+def _accepted(s: Snapshot, changed: Sequence[VersionCheck]) -> bool:
+    accepted: dict[str, object] = {}
+    for question, _ in s.answered.values():
+        if question.question_kind == QuestionKind.VERSIONS_CHANGED:
+            accepted.update(question.about.get("new", {}))
+    return all(accepted.get(c.path) == dict(c.new) for c in changed)
+
+
+def _difference(check: VersionCheck) -> str:
+    parts = sorted(k for k in {*check.old, *check.new} if check.old.get(k) != check.new.get(k))
+    what = f"{check.path or 'task'}: " if check.path else ""
+    return what + ", ".join(f"{k} {check.old.get(k, 'none')} → {check.new.get(k, 'none')}" for k in parts)
+
+
+# ── 6 bound ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _bound(s: Snapshot, w: World) -> Decision | None:
+    if s.fruitless < RESUMES_MAX:
+        return None
+    stuck = [state.path for state in s.in_progress()]
+    return AskPerson(
+        ask(
+            QuestionKind.ATTEMPTS_USED,
+            run_id=w.run_id,
+            number=s.record_count,
+            at=w.at,
+            path="",
+            sentence=(
+                f"{s.fruitless} resumes in a row ended without an orderly stop and brought no new checkpoint; "
+                f"in progress: {listed(stuck) or 'nothing'}."
+            ),
+        )
+    )
+
+
+# ── the six lines of --check ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule of a resume: `state` is ok, ask, refuse or wait."""
+
+    number: int
+    rule: str
+    state: str
+    found: str
+
+
+def findings(s: Snapshot, w: World, following: str = "") -> list[Finding]:
+    """Return one line per rule: what it found and what a resume would do. Changes nothing."""
+    lines = [_trust_line(s, w), _sources_line(s, w), _intents_line(s, w), _versions_line(s, w)]
+    return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s)]
+
+
+def _trust_line(s: Snapshot, w: World) -> Finding:
+    if w.refusal is not None:
+        return Finding(1, "Trust", "refuse", str(w.refusal))
+    if w.went_back_to is not None and not s.in_doubt:
+        return Finding(1, "Trust", "ask", f"the store went back to record {w.went_back_to} of {w.witnessed}")
+    return Finding(1, "Trust", "ok", f"{s.record_count} records read, seals and digests hold")
+
+
+def _sources_line(s: Snapshot, w: World) -> Finding:
+    checks = list(w.sources or ())
+    gone = [c.name for c in checks if c.can_put_back]
+    changed = [c for c in checks if c.found != c.expected and not c.can_put_back]
+    if changed:
+        return Finding(
+            2, "Sources", "ask", "; ".join(f"{c.name}: {listed(list(c.changes)) or 'changed'}" for c in changed)
+        )
+    put_back = f"; would be put back: {listed(gone)}" if gone else ""
+    return Finding(2, "Sources", "ok", f"{len(checks)} sources are as expected{put_back}")
+
+
+def _intents_line(s: Snapshot, w: World) -> Finding:
+    intents = [f"{state.path} (key {send.intent.key})" for state, send in s.open_intents()]
+    if intents:
+        return Finding(3, "Intents", "wait", f"would be looked up before anything runs: {listed(intents)}")
+    return Finding(3, "Intents", "ok", f"no open intent; {s.applied_count} effects applied")
+
+
+def _versions_line(s: Snapshot, w: World) -> Finding:
+    changed = [_difference(c) for c in w.versions or ()]
+    if not changed:
+        return Finding(4, "Versions", "ok", "instructions, tools, model and code are as recorded")
+    state = "ask" if w.ask_on_version_change else "ok"
+    return Finding(4, "Versions", state, f"{'would ask' if state == 'ask' else 'would be noted'}: {listed(changed)}")
+
+
+def _continue_line(s: Snapshot, following: str) -> tuple[str, str]:
+    if s.status in ENDED:
+        return "refuse", f"the run has ended: {s.status}"
+    if s.questions:
+        return "ask", f"{len(s.questions)} open: " + listed([q.sentence for q in s.questions.values()], 1)
+    return "ok", f"next: {following or s.next_action or 'the first step'}"
+
+
+def _bound_line(s: Snapshot) -> Finding:
+    starts = [f"{x.path} start {x.starts}" for x in s.in_progress()]
+    state = "ask" if s.fruitless >= RESUMES_MAX else "ok"
+    return Finding(
+        6,
+        "Bound",
+        state,
+        f"{s.fruitless} of {RESUMES_MAX} resumes without progress" + (f"; {listed(starts)}" if starts else ""),
+    )
+
+
+__all__ = ["CannotTell", "World", "decide", "findings"]

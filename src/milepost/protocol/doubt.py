@@ -1,0 +1,153 @@
+"""An open intent: find out what became of it, by the table of design §5. Nobody guesses. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from milepost.protocol.call import Call
+from milepost.protocol.landing import landed, recovered
+from milepost.protocol.ops import Ended, Load, LookUp, Moment, Now, Steps, Straggler, Wait
+from milepost.protocol.outcomes import CannotTell, Found, NotFound
+from milepost.protocol.policy import KEY_MARGIN
+from milepost.protocol.questions import ask
+from milepost.protocol.snapshot import EffectState, Send, age, format_time, parse_time
+from milepost.protocol.spec import EffectSpec
+from milepost.records.canonical import parse
+from milepost.records.compare import difference
+from milepost.records.model import QuestionKind
+
+
+def resolve(
+    call: Call[EffectSpec], key: str, request_digest: str, state: EffectState | None, request: bytes
+) -> Steps[bool]:
+    """Resolve an open intent. True: send (again); False: it is settled now. Else a question.
+
+    `state` is None for an effect without a record in a run whose store went back: there may have been a send.
+    """
+    if state is not None and (yield from _late_landing(call, state)):
+        return False
+    if state is not None:
+        yield from _check_same(call, state, request_digest, request)
+    reason = "its provider has neither a lookup nor a known key lifetime"
+    if call.spec.lookup is not None:
+        answer = yield from look_up(call, key, state)
+        if isinstance(answer, Found):
+            yield from recovered(call, key, state, answer)
+            return False
+        if isinstance(answer, NotFound):
+            return True
+        reason = f"the lookup cannot tell: {answer.reason}"
+    now: Moment = yield Now()
+    if call.spec.key_lifetime is not None:
+        if state is not None and _within_lifetime(call.spec.key_lifetime, state, now.at):
+            return True
+        reason = f"the provider's key lifetime of {call.spec.key_lifetime} is over or its age cannot be told; {reason}"
+    yield from _ask(call, key, state, now, reason)
+    return False
+
+
+def _within_lifetime(lifetime: timedelta, state: EffectState, now: datetime) -> bool:
+    passed = age(state.sends[0].intent.at, now)
+    return passed is not None and passed < lifetime - KEY_MARGIN
+
+
+def _late_landing(call: Call[EffectSpec], state: EffectState) -> Steps[bool]:
+    """A call given up but still running is waited for first; its late landing is recorded as such."""
+    late: tuple[int, Ended] | None = yield Straggler()
+    if late is None or late[1].error is not None:
+        return False
+    send = next(s for s in state.sends if s.intent.attempt == late[0])
+    yield from landed(call, late[0], send.intent.key, send.intent.request_digest, late[1], late=True)
+    return True
+
+
+def _check_same(call: Call[EffectSpec], state: EffectState, request_digest: str, request: bytes) -> Steps[None]:
+    """Ask when the request or the effect's code is not the recorded one."""
+    sent = state.open_sends[0].intent
+    changes: list[str] = []
+    if sent.request_digest != request_digest:
+        old = parse((yield Load(sent.request, f"request of {call.path}")))
+        changes = [str(change) for change in difference(old, parse(request))] or ["the request differs"]
+    elif dict(sent.versions) != dict(call.spec.versions):
+        changes = [f"code of the effect: {dict(sent.versions)} → {dict(call.spec.versions)}"]
+    if changes:
+        now = yield Now()
+        yield from _ask(call, sent.key, state, now, f"the plan makes another call now: {changes[0]}", changes)
+
+
+def look_up(call: Call[EffectSpec], key: str, state: EffectState | None) -> Steps[Found[Any] | NotFound | CannotTell]:
+    """Ask the provider, not before `settle` has passed; when it cannot tell, as often as the retry policy says."""
+    known, call.looked_up = call.looked_up, None
+    if isinstance(known, (Found, NotFound)):
+        return known
+    yield from _settle(call, state)
+    retry = call.spec.retry
+    answer: Found[Any] | NotFound | CannotTell = yield LookUp(key)
+    for attempt in range(1, retry.attempts if retry is not None else 1):
+        if not isinstance(answer, CannotTell) or retry is None:
+            break
+        now = yield Now()
+        yield Wait(format_time(now.at + retry.wait(attempt)), f"{call.path} is looked up again: {answer.reason}")
+        answer = yield LookUp(key)
+    return answer
+
+
+def _settle(call: Call[EffectSpec], state: EffectState | None) -> Steps[None]:
+    now: Moment = yield Now()
+    until = settled_at(call.spec, state.open_sends if state else [], now.at, call.lease_s)
+    if until > now.at:
+        yield Wait(format_time(until), f"{call.path} settles at its provider before it is looked up")
+
+
+def settled_at(spec: EffectSpec, sends: list[Send], now: datetime, lease_s: float) -> datetime:
+    """Return when a lookup may be believed: `settle` after the latest moment the call can have arrived.
+
+    That is the time an exception was recorded; else, its process having died, the first resume after it.
+    A clock that ran backward makes the age unknown: then `settle` counts from now.
+    """
+    settle = spec.settle or timedelta(0)
+    latest = now if not sends else max(_latest_arrival(send, now, lease_s) for send in sends)
+    return min(latest, now) + settle if latest <= now else now + settle
+
+
+def _latest_arrival(send: Send, now: datetime, lease_s: float) -> datetime:
+    if send.outcome is not None:
+        return parse_time(send.outcome.at)
+    if send.resumed_at is not None:
+        return parse_time(send.resumed_at)
+    return max(now, parse_time(send.intent.at) + timedelta(seconds=lease_s / 3))
+
+
+def _ask(
+    call: Call[EffectSpec],
+    key: str,
+    state: EffectState | None,
+    now: Moment,
+    reason: str,
+    changes: list[str] | None = None,
+) -> Steps[None]:
+    sends = [
+        {"attempt": s.intent.attempt, "at": s.intent.at, "error": _error(s)} for s in (state.sends if state else [])
+    ]
+    yield ask(
+        QuestionKind.OUTCOME_UNKNOWN,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=f"Nobody knows whether {call.path} happened at {call.spec.provider} (key {key}): {reason}.",
+        evidence={
+            "effect": call.path,
+            "key": key,
+            "provider": call.spec.provider,
+            "sends": sends,
+            "reason": reason,
+            "changes": changes or [],
+            "request": parse(call.encoded),
+        },
+    )
+
+
+def _error(send: Send) -> str | None:
+    return str(send.outcome.error) if send.outcome is not None and send.outcome.error is not None else None

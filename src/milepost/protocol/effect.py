@@ -1,0 +1,284 @@
+"""The protocol of an effect: intent → send → outcome, and what to do in doubt (design §5, the table). Pure.
+
+Only `applied` is final: such an effect is never sent again. Doubt ends in a lookup, in the provider's own
+memory of the key, or with a person; never in a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from milepost.errors import PermissionMissing, StepFailed
+from milepost.protocol.call import Call
+from milepost.protocol.claim import settle_claim
+from milepost.protocol.doubt import resolve
+from milepost.protocol.failure import Again, Failure, after_failure, error_record
+from milepost.protocol.keep import keep_bytes
+from milepost.protocol.keys import Key, derive_key
+from milepost.protocol.landing import answered_outcome, landed
+from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, Send, Steps, Wait
+from milepost.protocol.outcomes import NotApplied
+from milepost.protocol.questions import ask
+from milepost.protocol.snapshot import EffectState
+from milepost.protocol.spec import EffectSpec
+from milepost.protocol.step import ask_about_plan, ask_attempts_used, starts_max
+from milepost.records.canonical import canonical, digest, parse
+from milepost.records.compare import difference
+from milepost.records.model import (
+    AnswerEntered,
+    ErrorRecord,
+    IntentRecorded,
+    Outcome,
+    OutcomeRecorded,
+    QuestionKind,
+    Record,
+    WaitRecorded,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The exact request: its bytes, their digest, and the idempotency key it goes out under."""
+
+    data: bytes
+    digest: str
+    key: Key
+
+
+def effect(call: Call[EffectSpec]) -> Steps[Any]:
+    """Bring one effect to `applied` and return its result; a recorded one is returned without sending.
+
+    Raises: PermissionMissing before anything is written; StepFailed (rejected or failed); RunPaused by asking.
+    """
+    _check_permission(call)
+    request = yield from _request(call)
+    yield from _before_first_send(call, request)
+    while True:
+        state = call.effect
+        if state is not None and state.answer is not None:
+            yield from _enter_answer(call, request, state.answer)
+        elif state is not None and state.applied is not None:
+            return (yield from _recorded_result(call, request, state, state.applied))
+        elif state is not None and state.failure is not None:
+            raise _effect_failed(call, str(state.failure.error))
+        elif (yield from _may_send(call, request, state)):
+            yield from _send(call, request)
+
+
+def effect_key(call: Call[EffectSpec], variant: int = 0) -> Key:
+    """Derive the key of a call (design §5, Keys)."""
+    if call.spec.scope == "task":
+        return derive_key(call.task, "", "", call.spec.name, call.item_key, variant)
+    return derive_key(call.task, call.family, call.path, call.spec.name, call.item_key, variant)
+
+
+def _check_permission(call: Call[EffectSpec]) -> None:
+    needed = call.spec.permission
+    if needed is not None and (call.permissions is None or needed not in call.permissions):
+        held = ", ".join(sorted(call.permissions or ())) or "none"
+        raise PermissionMissing(path=call.path, permission=needed, task=call.task, held=held)
+
+
+def _request(call: Call[EffectSpec]) -> Steps[Request]:
+    """Fix the exact request: arguments, and the content of every file among them."""
+    data = b'{"arguments":' + call.encoded + b"}"
+    if call.paths:
+        files = yield Observe(call.paths)
+        listed = [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in files]
+        data = data[:-1] + b',"files":' + canonical(listed) + b"}"
+    found = digest(data)
+    state = call.effect
+    variant = state.send_new[1] if state is not None and state.send_new and state.send_new[0] == found else 0
+    return Request(data, found, effect_key(call, variant))
+
+
+def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
+    """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
+    if call.effect is None and call.path not in call.snapshot.accepted_plan:
+        if call.unclaimed:
+            yield from ask_about_plan(call)
+        if call.elsewhere is not None:
+            yield from _ask_elsewhere(call, call.elsewhere)
+    if call.spec.scope == "task" and (call.effect is None or not call.effect.finished):
+        yield from settle_claim(call, str(request.key), request.digest)
+
+
+def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:
+    now = yield Now()
+    yield ask(
+        QuestionKind.PLAN_CHANGED,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=f"{call.path} has no record, but the same effect was applied as {other}: send it once more?",
+        evidence={"called": call.path, "applied_as": other, "key": call.item_key},
+        about={"paths": [call.path]},
+    )
+
+
+# ── the recorded result ─────────────────────────────────────────────────────────────────────────────
+
+
+def _recorded_result(
+    call: Call[EffectSpec], request: Request, state: EffectState, applied: OutcomeRecorded
+) -> Steps[Any]:
+    sent = next((s.intent for s in state.sends if s.intent.attempt == applied.attempt), None)
+    if sent is not None and request.digest not in (sent.request_digest, state.accepted_request):
+        yield from _ask_about_request(call, request, sent)
+    pointer = applied.result or state.answered_result
+    if pointer is None:
+        yield from _ask_for_result(call, applied)
+        raise AssertionError("asking never returns")
+    return call.spec.output.decode((yield Load(pointer, f"result of {call.path}")))
+
+
+def _ask_about_request(call: Call[EffectSpec], request: Request, sent: IntentRecorded) -> Steps[None]:
+    changes = yield from request_changes(sent, request.data)
+    now = yield Now()
+    yield ask(
+        QuestionKind.REQUEST_CHANGED,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=f"{call.path} was applied with another request than the plan makes now: {changes[0] if changes else '?'}.",
+        evidence={"effect": call.path, "key": sent.key, "changes": changes, "new_request": parse(request.data)},
+        about={"request_digest": request.digest},
+    )
+
+
+def request_changes(sent: IntentRecorded, new: bytes) -> Steps[list[str]]:
+    old = parse((yield Load(sent.request, f"request of {sent.path}")))
+    return [str(change) for change in difference(old, parse(new))]
+
+
+def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded) -> Steps[None]:
+    now = yield Now()
+    yield ask(
+        QuestionKind.OUTCOME_UNKNOWN,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=(
+            f"{call.path} was applied (reference {applied.ref or 'unknown'}), but its result could not be kept: "
+            f"{applied.error}. Give the result as JSON."
+        ),
+        evidence={"effect": call.path, "key": applied.key, "ref": applied.ref, "error": str(applied.error)},
+    )
+
+
+def _enter_answer(call: Call[EffectSpec], request: Request, answer: AnswerEntered) -> Steps[None]:
+    now = yield Now()
+    state = call.effect
+    record = answered_outcome(call.path, state, str(request.key), answer, now.text)
+    yield Append((record,), wait=True)
+
+
+# ── sending ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _may_send(call: Call[EffectSpec], request: Request, state: EffectState | None) -> Steps[bool]:
+    """Resolve what is open, wait out a recorded wait, ask when the attempts are used. True: send now."""
+    if state is None:
+        if call.snapshot.in_doubt:
+            return (yield from resolve(call, str(request.key), request.digest, None, request.data))
+        return True
+    if state.until is not None:
+        yield Wait(state.until, f"{call.path} is tried again")
+    if state.open_sends:
+        sent = state.sends[0].intent
+        if not (yield from resolve(call, sent.key, request.digest, state, request.data)):
+            return False
+    if state.starts >= starts_max(call):
+        now = yield Now()
+        error = state.last.outcome.error if state.last and state.last.outcome else None
+        yield from ask_attempts_used(call, state.starts, now.text, str(error) if error else "")
+    return True
+
+
+def _send(call: Call[EffectSpec], request: Request) -> Steps[None]:
+    """One send. Crash: an intent without an outcome, which the next reader resolves before anything else."""
+    attempt = yield from _intend(call, request)
+    if attempt is None:
+        return
+    ended: Ended = yield Send(str(request.key))
+    if ended.error is None:
+        yield from landed(call, attempt, str(request.key), request.digest, ended)
+    else:
+        yield from _raised(call, attempt, request, ended, ended.error)
+
+
+def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:
+    """Make the intent durable. None: too much time passed since, so that nothing was sent."""
+    now = yield Now()
+    state = call.effect
+    attempt = (state.last.intent.attempt + 1) if state is not None and state.last is not None else 1
+    kept: Artifact = yield from keep_bytes(request.data, "application/json")
+    record = IntentRecorded(
+        at=now.text,
+        path=call.path,
+        effect=call.spec.name,
+        attempt=attempt,
+        key=str(request.key),
+        provider=call.spec.provider,
+        request=kept.pointer,
+        request_digest=request.digest,
+        item_key=call.item_key,
+        versions=call.spec.versions,
+        branch=call.branch,
+    )
+    yield Append((record,), (kept,), wait=True, starts=True)
+    if (yield MaySend(now.ticks)):
+        return attempt
+    later = yield Now()
+    reason = ErrorRecord("NotSent", "more than a third of the lease passed between the intent and the send")
+    yield Append((_outcome(call, attempt, request.key, Outcome.REJECTED, later.text, error=reason),))
+    return None
+
+
+def _outcome(
+    call: Call[EffectSpec], attempt: int, key: Key | str, outcome: Outcome, at: str, **more: Any
+) -> OutcomeRecorded:
+    return OutcomeRecorded(at=at, path=call.path, attempt=attempt, key=str(key), outcome=outcome.value, **more)
+
+
+def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended, error: BaseException) -> Steps[None]:
+    """Record a send that raised: rejected only with proof, else unknown. Return to try again, or raise."""
+    now = yield Now()
+    state = call.effect
+    assert state is not None
+    outcome = _what_is_known(call.spec, state, attempt, error)
+    failure = Failure(error, attempt, state.starts, state.sends[0].intent.at, now.at)
+    decision = after_failure(call.spec.retry, failure)
+    final = decision == "raise" and outcome is Outcome.REJECTED
+    noted = error_record(error)
+    record = _outcome(
+        call, attempt, request.key, outcome, now.text, error=noted, final=final, duration_s=round(ended.duration_s, 6)
+    )
+    records: list[Record] = [record]
+    if isinstance(decision, Again):
+        records.append(WaitRecorded(at=now.text, path=call.path, until=decision.until, reason="retry"))
+    yield Append(records, wait=final)
+    if isinstance(decision, Again):
+        return
+    if decision == "stop" or final:
+        if not isinstance(error, Exception):
+            raise error
+        raise _effect_failed(call, str(noted)) from error
+    if outcome is Outcome.REJECTED:
+        yield from ask_attempts_used(call, state.starts, now.text, str(noted))
+
+
+def _what_is_known(spec: EffectSpec, state: EffectState, attempt: int, error: BaseException) -> Outcome:
+    earlier_open = any(send.open for send in state.sends if send.intent.attempt != attempt)
+    proven = isinstance(error, (NotApplied, *spec.rejected))
+    return Outcome.REJECTED if proven and not earlier_open else Outcome.UNKNOWN
+
+
+def _effect_failed(call: Call[EffectSpec], error: str) -> StepFailed:
+    state = call.effect
+    attempt = state.last.intent.attempt if state is not None and state.last is not None else 0
+    return StepFailed(run_id=call.run_id, path=call.path, attempt=attempt, error=error)

@@ -1,0 +1,80 @@
+"""What follows a failed attempt: again, ask or raise. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from milepost.protocol.policy import Retry
+from milepost.protocol.snapshot import age, format_time
+from milepost.records.model import ERROR_SIZE_MAX, ErrorRecord
+from milepost.records.secret import redact
+
+
+class VerificationFailed(Exception):
+    """A verifier refused an output. Raised for a step whose check failed; a Retry may name it in `on`."""
+
+    def __init__(self, check: str, reason: str) -> None:
+        self.check, self.reason = check, reason
+        super().__init__(f"{check}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed attempt: what happened, how often it was started, since when, and when it is now."""
+
+    error: BaseException
+    attempt: int
+    starts: int
+    first_started_at: str
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Try again at this UTC time (ISO)."""
+
+    until: str
+
+
+def after_failure(retry: Retry | None, failure: Failure) -> Again | Literal["ask", "raise", "stop"]:
+    """Decide what follows. "stop": no policy covers it, the run ends failed and a resume starts the step again."""
+    if retry is None or not isinstance(failure.error, Exception) or not retry.covers(failure.error):
+        return "stop"
+    until = failure.now + retry.wait(failure.starts, failure.error)
+    if failure.starts >= retry.attempts or _past_deadline(retry, failure, until):
+        return retry.then
+    return Again(format_time(until))
+
+
+def _past_deadline(retry: Retry, failure: Failure, until: datetime) -> bool:
+    if retry.deadline is None:
+        return False
+    passed = age(failure.first_started_at, until)
+    return passed is not None and passed > retry.deadline
+
+
+def error_record(error: BaseException) -> ErrorRecord:
+    """Return an exception as data: any exception, also one whose `str()` raises, is huge or holds a secret."""
+    kind = type(error)
+    name = (
+        kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    )
+    return ErrorRecord(type=cut(name, 200), text=cut(redact(_text(error)), ERROR_SIZE_MAX))
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as own:  # noqa: BLE001 – a user's __str__ may raise anything; the record must still be written
+        return f"(its text cannot be read: {type(own).__name__})"
+
+
+def cut(text: str, size_max: int) -> str:
+    """Cut a text to so many UTF-8 bytes; lone surrogates are shown as escapes."""
+    data = text[: size_max + 1].encode("utf-8", "backslashreplace")
+    if len(data) <= size_max and len(text) <= size_max:
+        return data.decode("utf-8")
+    mark = " …(cut)"
+    return data[: size_max - len(mark.encode())].decode("utf-8", "ignore") + mark

@@ -1,0 +1,38 @@
+"""How bytes become artifacts: beside their record up to 64 KiB, else a durable file first. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from milepost.protocol.ops import Artifact, Keep, KeepFiles, Steps
+from milepost.protocol.questions import small_artifact
+from milepost.records.canonical import digest
+from milepost.records.model import ARTIFACT_ROW_MAX, Pointer
+from milepost.records.paths import find_paths
+
+
+def small_or_none(encoded: bytes) -> Artifact | None:
+    """Return the arguments as an artifact beside the record; none for `{}` and for what is too large for a row."""
+    if encoded == b"{}" or len(encoded) > ARTIFACT_ROW_MAX:
+        return None
+    return Artifact(Pointer(digest(encoded), len(encoded)), encoded)
+
+
+def keep_bytes(data: bytes, media_type: str) -> Steps[Artifact]:
+    """Return bytes as an artifact: beside its record up to 64 KiB, else a durable file first."""
+    if len(data) > ARTIFACT_ROW_MAX:
+        kept: Artifact = yield Keep(data, media_type)
+        return kept
+    return Artifact(Pointer(digest(data), len(data), media_type), data)
+
+
+def keep_files(value: Any, artifacts: list[Artifact]) -> Steps[tuple[list[dict[str, Any]], Pointer | None]]:
+    """Make the files of an output durable; return their manifest entries and the pointer to the manifest."""
+    paths = [str(path) for _, path in find_paths(value)]
+    if not paths:
+        return [], None
+    entries, contents = yield KeepFiles(paths)
+    artifacts.extend(contents)
+    manifest = small_artifact(entries)
+    artifacts.append(manifest)
+    return entries, manifest.pointer

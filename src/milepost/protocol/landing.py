@@ -1,0 +1,131 @@
+"""What is recorded when it is known what became of a send: landed, found by lookup, or told by a person. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from milepost.errors import MilepostError
+from milepost.protocol.call import Call
+from milepost.protocol.failure import error_record
+from milepost.protocol.keep import keep_bytes, keep_files
+from milepost.protocol.ops import Append, Artifact, Ended, Now, Steps
+from milepost.protocol.outcomes import Applied, Found
+from milepost.protocol.snapshot import EffectState, Send
+from milepost.protocol.spec import EffectSpec
+from milepost.records.model import AnswerEntered, ClaimRow, ErrorRecord, Outcome, OutcomeRecorded, Pointer
+
+
+def landed(
+    call: Call[EffectSpec], attempt: int, key: str, request_digest: str, ended: Ended, *, late: bool = False
+) -> Steps[None]:
+    """Record that the provider accepted. Crash: the intent stays open and is resolved on resume."""
+    value, ref = _unwrapped(call.spec, ended.value)
+    artifacts: list[Artifact] = []
+    result: Pointer | None = None
+    files: Pointer | None = None
+    error: ErrorRecord | None = None
+    try:
+        data, decoded = call.spec.output.round_trip(value)
+        kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
+        artifacts.append(kept)
+        result = kept.pointer
+        _, files = yield from keep_files(decoded, artifacts)
+    except MilepostError as refused:
+        error = error_record(refused)
+    now = yield Now()
+    record = OutcomeRecorded(
+        at=now.text,
+        path=call.path,
+        attempt=attempt,
+        key=key,
+        outcome=Outcome.APPLIED,
+        ref=ref,
+        result=result,
+        files=files,
+        error=error,
+        late=late,
+        next_action=call.spec.next_action,
+        spent=ended.spent,
+        duration_s=round(ended.duration_s, 6),
+    )
+    yield Append((record,), artifacts, claims=claim_rows(call, record, request_digest, artifacts))
+
+
+def claim_rows(
+    call: Call[EffectSpec], record: OutcomeRecorded, request_digest: str, artifacts: Sequence[Artifact]
+) -> tuple[ClaimRow, ...]:
+    """Return how a key of scope="task" ended, to stand beside the record for later runs."""
+    if call.spec.scope != "task" or record.outcome != Outcome.APPLIED:
+        return ()
+    data = next((a.data for a in artifacts if record.result and a.pointer == record.result), None)
+    media_type = record.result.media_type if record.result else None
+    return (
+        ClaimRow(
+            key=record.key,
+            run_id=call.run_id,
+            path=call.path,
+            request_digest=request_digest,
+            at=record.at,
+            outcome=record.outcome,
+            ref=record.ref,
+            result=data,
+            media_type=media_type,
+        ),
+    )
+
+
+def _unwrapped(spec: EffectSpec, value: Any) -> tuple[Any, str | None]:
+    if isinstance(value, Applied):
+        return value.result, value.ref
+    if spec.ref is None:
+        return value, None
+    try:
+        ref = spec.ref(value)
+    except Exception as error:  # noqa: BLE001 – the user's ref=: the effect happened, a bad reference must not hide it
+        return value, f"(ref= failed: {type(error).__name__})"
+    return value, None if ref is None else str(ref)
+
+
+def recovered(call: Call[EffectSpec], key: str, state: EffectState | None, found: Found[Any]) -> Steps[None]:
+    """Close an open intent with what the provider has. Crash: it stays open and is looked up again."""
+    data, _ = call.spec.output.round_trip(found.result)
+    kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
+    now = yield Now()
+    last = state.last if state is not None else None
+    record = recovered_outcome(call.path, last, key, found.ref, kept.pointer, now.text, call.spec.next_action)
+    digest = last.intent.request_digest if last else ""
+    yield Append((record,), (kept,), wait=True, claims=claim_rows(call, record, digest, (kept,)))
+
+
+def recovered_outcome(
+    path: str, last: Send | None, key: str, ref: str | None, result: Pointer, at: str, next_action: str
+) -> OutcomeRecorded:
+    return OutcomeRecorded(
+        at=at,
+        path=path,
+        attempt=last.intent.attempt if last else 0,
+        key=key,
+        outcome=Outcome.APPLIED,
+        ref=ref,
+        result=result,
+        recovered=True,
+        next_action=next_action,
+    )
+
+
+def answered_outcome(path: str, state: EffectState | None, key: str, answer: AnswerEntered, at: str) -> OutcomeRecorded:
+    """Return the outcome a person's answer stands for. `applied` without a result asks for it when it is needed."""
+    happened = answer.choice == "applied"
+    last = state.last if state is not None else None
+    return OutcomeRecorded(
+        at=at,
+        path=path,
+        attempt=last.intent.attempt if last else 0,
+        key=last.intent.key if last else key,
+        outcome=Outcome.APPLIED if happened else Outcome.REJECTED,
+        ref=answer.ref,
+        result=answer.result,
+        recovered=True,
+        error=None if happened else ErrorRecord("NotApplied", f"{answer.by}: {answer.note}"),
+    )

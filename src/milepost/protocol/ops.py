@@ -1,0 +1,190 @@
+"""What the protocol may ask for. A generator yields one of these; a driver carries it out and sends the answer.
+
+At each yield the process may die before it, with it done but not durable, or durable but not told: the
+crash points. Operations are data; nothing here acts. `label` names the crash point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
+
+from milepost.records.model import ClaimRow, Pointer, QuestionAsked, Record
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator["Op", Any, T]
+"""A piece of the protocol that ends with a T."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """Base of all operations."""
+
+    @property
+    def label(self) -> str:
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Now(Op):
+    """→ Moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """`at` in UTC; `text` as records hold it; `ticks` in seconds on a clock that only goes forward."""
+
+    at: datetime
+    text: str
+    ticks: float
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Bytes that a record of the same append points at. `data` is None when they are a durable file."""
+
+    pointer: Pointer
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Append(Op):
+    """→ None. Append records in order; with `wait` return when they are durable.
+
+    `starts` marks an append after which a body runs or something is sent: it is held at the gate while the
+    run asks, stops or was lost.
+    """
+
+    records: Sequence[Record]
+    artifacts: Sequence[Artifact] = ()
+    wait: bool = False
+    starts: bool = False
+    claims: Sequence[ClaimRow] = ()
+
+    @property
+    def label(self) -> str:
+        return "append:" + "+".join(record.kind for record in self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep(Op):
+    """→ Artifact. Make bytes too large for a row durable as a file."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFiles(Op):
+    """→ (list of manifest entries, list of Artifact). Make the files of an output durable, by content."""
+
+    paths: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Op):
+    """→ bytes of an artifact, checked. Raises: CorruptRecord."""
+
+    pointer: Pointer
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observe(Op):
+    """→ list of Observation, one per descriptor."""
+
+    descriptors: Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Body(Op):
+    """→ Ended. Run the user's function of the call in a scope of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send(Op):
+    """→ Ended. Run the effect's function with its key: this is what reaches the provider."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a user's function ended: a value or an exception, and what it took."""
+
+    value: object = None
+    error: BaseException | None = None
+    duration_s: float = 0.0
+    spent: dict[str, Any] | None = None
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verify(Op):
+    """→ the first failed check as (name, reason), or None. Verifiers may be asynchronous."""
+
+    output: object
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp(Op):
+    """→ Found, NotFound or CannotTell. An exception in the lookup is CannotTell."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(Op):
+    """→ None when the recorded time has come. `reason` is shown in the countdown."""
+
+    until: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Op):
+    """Never answers: records the question, parks the branch and unwinds it with RunPaused."""
+
+    question: QuestionAsked
+    evidence: Artifact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MaySend(Op):
+    """→ bool: the lease stands and no more than a third of it has passed since `ticks`."""
+
+    ticks: float
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler(Op):
+    """→ (attempt, Ended) of an earlier send of this effect that was given up and still ran, or None. Waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Op):
+    """→ ClaimRow of whoever owns the key: this run, or another. For scope="task"."""
+
+    key: str
+    request_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimState(Op):
+    """→ "open", "unsent" or "held": what the run that owns a claimed key has of its effect.
+
+    open: an intent without a final outcome; unsent: none, and nobody works on that run; held: none yet.
+    """
+
+    owner: ClaimRow
+
+
+@dataclass(frozen=True, slots=True)
+class TakeClaim(Op):
+    """→ ClaimRow. Take over a key whose owner ended without ever sending."""
+
+    key: str
+    request_digest: str
+    instead_of: str

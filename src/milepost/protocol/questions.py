@@ -1,0 +1,90 @@
+"""The questions a run can ask: one sentence, the evidence, and what each choice will do (design §6). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from milepost.protocol.ops import Artifact, Ask
+from milepost.records.canonical import canonical, digest
+from milepost.records.model import Choice, Pointer, QuestionAsked, QuestionKind
+
+_STOP = Choice("stop", "End this run here. What was done stands; go on later with `milepost fork`.")
+
+CHOICES: Mapping[QuestionKind, tuple[Choice, ...]] = {
+    QuestionKind.SOURCE_CHANGED: (
+        Choice("keep", "Keep what was verified; what is there now becomes what is expected."),
+        Choice(
+            "redo", "Run the step again with what is there now, and each later step whose inputs come out different."
+        ),
+        _STOP,
+    ),
+    QuestionKind.REQUEST_CHANGED: (
+        Choice("keep", "Keep what was applied and return its recorded result; nothing is sent."),
+        Choice("send", "Send the new request as well, under a new key. What was applied before stays at the provider."),
+        _STOP,
+    ),
+    QuestionKind.PLAN_CHANGED: (
+        Choice("accept", "Go on with the plan as it is now."),
+        _STOP,
+    ),
+    QuestionKind.VERSIONS_CHANGED: (
+        Choice("accept", "Keep what the old versions produced and go on with the new ones."),
+        Choice(
+            "redo", "Run the steps made with other versions again, and each later step whose inputs come out different."
+        ),
+        _STOP,
+    ),
+    QuestionKind.OUTCOME_UNKNOWN: (
+        Choice("applied", "Record that it happened; it is never sent again.", ("ref", "result")),
+        Choice("not-applied", "Record that it did not happen; it is sent again when the plan reaches it."),
+        _STOP,
+    ),
+    QuestionKind.ATTEMPTS_USED: (
+        Choice("again", "Allow as many attempts once more."),
+        _STOP,
+    ),
+    QuestionKind.STORE_WENT_BACK: (
+        Choice("go-on-in-doubt", "Go on; every effect without a record is looked up or asked about before it is sent."),
+        _STOP,
+    ),
+}
+"""For each kind of question, every choice there is; each is tested."""
+
+
+def ask(
+    kind: QuestionKind,
+    *,
+    run_id: str,
+    number: int,
+    at: str,
+    path: str,
+    sentence: str,
+    evidence: Any = None,
+    about: Mapping[str, Any] | None = None,
+) -> Ask:
+    """Build the operation that asks. `number` is the count of records before it: it makes the id unique."""
+    kept = small_artifact(evidence) if evidence is not None else None
+    question = QuestionAsked(
+        at=at,
+        question_id="q-" + digest(f"{run_id}\0{number}\0{kind}\0{path}".encode())[:10],
+        question_kind=kind.value,
+        path=path,
+        sentence=sentence,
+        choices=CHOICES[kind],
+        evidence=kept.pointer if kept else None,
+        about=dict(about or {}),
+    )
+    return Ask(question, kept)
+
+
+def small_artifact(value: Any) -> Artifact:
+    """Return a value as a JSON artifact that travels with its record."""
+    data = canonical(value)
+    return Artifact(Pointer(digest(data), len(data)), data)
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Name a few things in a sentence: `a, b, c and 4 more`."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

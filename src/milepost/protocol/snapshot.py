@@ -1,0 +1,428 @@
+"""The snapshot: what a journal says, folded record by record. Pure.
+
+The runtime folds what it reads on resume and every record it appends, so there is one account of a run.
+`decide` judges it; `show`, `brief` and `--check` print it. For progress only `verified` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from milepost.records.model import (
+    AnswerEntered,
+    CancelEntered,
+    Checkpoint,
+    Data,
+    HeartbeatRecorded,
+    IntentRecorded,
+    Outcome,
+    OutcomeRecorded,
+    OutputRecorded,
+    Pointer,
+    QuestionAsked,
+    QuestionKind,
+    Record,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    RunStatus,
+    StartReturned,
+    StepFailedNoted,
+    StepStarted,
+    StepVerified,
+    VersionsNoted,
+    WaitRecorded,
+)
+
+
+@dataclass(slots=True)
+class StepState:
+    """Where one step stands."""
+
+    path: str
+    status: Checkpoint = Checkpoint.IN_PROGRESS
+    attempt: int = 0  # the last one started
+    starts: int = 0  # that count against the policy
+    progressed: bool = False  # something inside was verified or applied since the last start
+    first_started_at: str = ""
+    branch: bool = False
+    inputs_fingerprint: str = ""
+    inputs: Pointer | None = None
+    accepted_inputs: str | None = None  # a person said: keep although the inputs differ
+    verified: StepVerified | None = None
+    verified_order: int = 0  # how many records were folded before its checkpoint
+    kept: OutputRecorded | None = None  # the body ended, verification did not
+    failure: StepFailedNoted | None = None
+    heartbeat: HeartbeatRecorded | None = None
+    until: str | None = None
+    reopened: bool = False
+
+    @property
+    def finished(self) -> bool:
+        return self.status is Checkpoint.VERIFIED or (self.failure is not None and self.failure.final)
+
+
+@dataclass(slots=True)
+class Send:
+    """One send of an effect: its intent and, when known, what became of it."""
+
+    intent: IntentRecorded
+    outcome: OutcomeRecorded | None = None
+    resumed_at: str | None = None  # first resume after the intent: its process was dead by then
+
+    @property
+    def open(self) -> bool:
+        return self.outcome is None or self.outcome.outcome == Outcome.UNKNOWN
+
+
+@dataclass(slots=True)
+class EffectState:
+    """Where one effect stands. `applied` is final."""
+
+    path: str
+    branch: bool = False
+    sends: list[Send] = field(default_factory=list)
+    applied: OutcomeRecorded | None = None
+    starts: int = 0
+    failure: OutcomeRecorded | None = None  # final: the plan was told so
+    until: str | None = None
+    accepted_request: str | None = None  # digest: keep what was applied although the request differs
+    send_new: tuple[str, int] | None = None  # digest and number of the answer that allows another request
+    answer: AnswerEntered | None = None  # to outcome_unknown, not yet acted on
+    answered_result: Pointer | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.applied is not None or self.failure is not None
+
+    @property
+    def open_sends(self) -> list[Send]:
+        return [] if self.applied else [send for send in self.sends if send.open]
+
+    @property
+    def last(self) -> Send | None:
+        return self.sends[-1] if self.sends else None
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What the journal of one run says."""
+
+    started: RunStarted | None = None
+    status: RunStatus = RunStatus.RUNNING
+    steps: dict[str, StepState] = field(default_factory=dict)
+    effects: dict[str, EffectState] = field(default_factory=dict)
+    children: dict[str, list[str]] = field(default_factory=dict)  # body path -> paths in order of first record
+    questions: dict[str, QuestionAsked] = field(default_factory=dict)  # asked and not answered
+    answered: dict[str, tuple[QuestionAsked, AnswerEntered]] = field(default_factory=dict)
+    versions: Data = field(default_factory=dict)  # of the task, as last noted
+    step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
+    accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
+    accepted_plan: set[str] = field(default_factory=set)
+    redoing: bool = False  # a person said redo: later steps with other inputs reopen without asking
+    in_doubt: bool = False
+    stopped: bool = False
+    cancel: CancelEntered | None = None
+    ended: RunEnded | None = None
+    resumes: int = 0
+    fruitless: int = 0  # resumes in a row that ran something and brought nothing
+    verified_count: int = 0
+    applied_count: int = 0
+    next_action: str = ""
+    record_count: int = 0
+    _segment_ran: bool = False
+    _segment_brought: bool = False
+
+    def apply(self, record: Record) -> None:
+        """Fold one record in. Raises: KeyError when a record refers to one that is not there."""
+        self.record_count += 1
+        _FOLD[type(record)](self, record)
+
+    def open_intents(self) -> Iterator[tuple[EffectState, Send]]:
+        """Yield every open intent of bodies that still count, oldest first."""
+        for state in self.effects.values():
+            for send in state.open_sends:
+                yield state, send
+
+    def in_progress(self) -> Iterator[StepState]:
+        """Yield the steps that were started and not finished."""
+        return (s for s in self.steps.values() if not s.finished and s.attempt)
+
+    def counts(self, path: str) -> bool:
+        """Say whether a record still counts: no step around it is verified."""
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            outer = self.steps.get(path)
+            if outer is not None and outer.status is Checkpoint.VERIFIED:
+                return False
+        return True
+
+    def _step(self, path: str) -> StepState:
+        state = self.steps.get(path)
+        if state is None:
+            state = self.steps[path] = StepState(path)
+            self.children.setdefault(path.rpartition("/")[0], []).append(path)
+        return state
+
+    def _effect(self, path: str) -> EffectState:
+        state = self.effects.get(path)
+        if state is None:
+            state = self.effects[path] = EffectState(path)
+            self.children.setdefault(path.rpartition("/")[0], []).append(path)
+        return state
+
+    def _brought(self, path: str) -> None:
+        self._segment_brought = True
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            if path in self.steps:
+                self.steps[path].progressed = True
+
+    def reopen(self, path: str) -> None:
+        state = self.steps.get(path)
+        if state is None:
+            return
+        if state.status is Checkpoint.VERIFIED:
+            self.verified_count -= 1
+        state.status, state.verified, state.kept, state.failure = Checkpoint.IN_PROGRESS, None, None, None
+        state.starts, state.reopened, state.until = 0, True, None
+
+
+# ── folding, one function per kind of record ────────────────────────────────────────────────────────
+
+
+def _run_started(s: Snapshot, r: RunStarted) -> None:
+    s.started, s.versions, s.in_doubt = r, r.versions, r.in_doubt
+
+
+def _run_resumed(s: Snapshot, r: RunResumed) -> None:
+    orderly = s.status in (RunStatus.INTERRUPTED, RunStatus.WAITING, RunStatus.ASKING)
+    if s._segment_brought:
+        s.fruitless = 0
+    elif s._segment_ran and not orderly and s.resumes:
+        s.fruitless += 1
+    s.resumes, s.status, s.ended = r.number, RunStatus.RUNNING, None
+    s._segment_ran = s._segment_brought = False
+    for state, send in s.open_intents():
+        if send.resumed_at is None:
+            send.resumed_at = r.at
+        if send is state.last and send.outcome is None:
+            state.until = None
+
+
+def _versions_noted(s: Snapshot, r: VersionsNoted) -> None:
+    if r.what:
+        s.step_versions[r.what] = r.new
+    else:
+        s.versions = r.new
+
+
+def _cancel_entered(s: Snapshot, r: CancelEntered) -> None:
+    s.cancel = r
+
+
+def _run_ended(s: Snapshot, r: RunEnded) -> None:
+    s.status, s.ended = RunStatus(r.status), r
+
+
+def _step_started(s: Snapshot, r: StepStarted) -> None:
+    state = s._step(r.path)
+    if state.finished:
+        s.reopen(r.path)
+    if not state.progressed:
+        state.starts += 1
+    state.progressed = False
+    if state.attempt == 0 or state.reopened:
+        state.first_started_at = r.at
+    state.reopened = False
+    state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
+    state.inputs = r.inputs
+    state.status, state.kept, state.until, state.failure = Checkpoint.IN_PROGRESS, None, None, None
+    s._segment_ran = True
+
+
+def _output_recorded(s: Snapshot, r: OutputRecorded) -> None:
+    s._step(r.path).kept = r
+
+
+def _step_verified(s: Snapshot, r: StepVerified) -> None:
+    state = s._step(r.path)
+    if state.status is not Checkpoint.VERIFIED:
+        s.verified_count += 1
+    state.status, state.verified, state.kept = Checkpoint.VERIFIED, r, None
+    state.verified_order = s.record_count
+    state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
+    state.failure = state.until = state.accepted_inputs = None
+    s.step_versions.pop(r.path, None)
+    if r.next_action:
+        s.next_action = r.next_action
+    s._brought(r.path)
+
+
+def _step_failed(s: Snapshot, r: StepFailedNoted) -> None:
+    state = s._step(r.path)
+    state.status, state.failure, state.kept = Checkpoint.FAILED, r, None
+
+
+def _start_returned(s: Snapshot, r: StartReturned) -> None:
+    state = s._step(r.path)
+    state.starts = max(0, state.starts - 1)
+
+
+def _heartbeat_recorded(s: Snapshot, r: HeartbeatRecorded) -> None:
+    s._step(r.path).heartbeat = r
+
+
+def _wait_recorded(s: Snapshot, r: WaitRecorded) -> None:
+    state: StepState | EffectState | None = s.effects.get(r.path)
+    (state if state is not None else s._step(r.path)).until = r.until
+
+
+def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
+    state = s._effect(r.path)
+    state.sends.append(Send(r))
+    state.starts += 1
+    state.until = state.answer = state.failure = None
+    state.branch = r.branch
+    s._segment_ran = True
+
+
+def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
+    state = s._effect(r.path)
+    state.answer = None
+    for send in state.sends:
+        if send.intent.attempt == r.attempt or (r.recovered and send.open):
+            send.outcome = r
+    if r.outcome == Outcome.APPLIED:
+        if state.applied is None:
+            s.applied_count += 1
+        state.applied, state.until, state.failure, state.send_new = r, None, None, None
+        if r.next_action:
+            s.next_action = r.next_action
+        s._brought(r.path)
+    elif r.final:
+        state.failure = r
+
+
+def _question_asked(s: Snapshot, r: QuestionAsked) -> None:
+    s.questions[r.question_id] = r
+
+
+def _answer_entered(s: Snapshot, r: AnswerEntered) -> None:
+    question = s.questions.pop(r.question_id)
+    s.answered[r.question_id] = (question, r)
+    if r.choice == "stop":
+        s.stopped = True
+    else:
+        _ANSWERED[QuestionKind(question.question_kind)](s, question, r)
+
+
+# ── what an answer changes ──────────────────────────────────────────────────────────────────────────
+
+
+def _answered_source(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    for key, fingerprint in q.about.get("accept", {}).items():
+        s.accepted_sources[key] = (s.record_count, fingerprint)
+    if a.choice == "keep":
+        for path, fingerprint in q.about.get("inputs", {}).items():
+            s.steps[path].accepted_inputs = fingerprint
+    else:
+        _redo(s, q)
+
+
+def _redo(s: Snapshot, q: QuestionAsked) -> None:
+    s.redoing = True
+    for path in q.about.get("steps", ()):
+        s.reopen(path)
+
+
+def _answered_request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    state, digest = s.effects[q.path], str(q.about["request_digest"])
+    if a.choice == "keep":
+        state.accepted_request = digest
+    else:
+        state.send_new = (digest, len(s.answered))
+        state.applied = None
+        state.sends.clear()
+        s.applied_count -= 1
+        state.starts = 0
+
+
+def _answered_plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    s.accepted_plan.update(q.about.get("paths", ()))
+
+
+def _answered_versions(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    if a.choice == "redo":
+        _redo(s, q)
+
+
+def _answered_outcome(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    state = s._effect(q.path)
+    if state.applied is not None:
+        state.answered_result = a.result
+    else:
+        state.answer = a
+        state.starts = 0
+
+
+def _answered_attempts(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    if not q.path:
+        s.fruitless = 0
+        return
+    state: StepState | EffectState | None = s.effects.get(q.path) or s.steps.get(q.path)
+    if state is not None:
+        state.starts = 0
+        state.failure = None
+
+
+def _answered_went_back(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    s.in_doubt = True
+
+
+_ANSWERED = {
+    QuestionKind.SOURCE_CHANGED: _answered_source,
+    QuestionKind.REQUEST_CHANGED: _answered_request,
+    QuestionKind.PLAN_CHANGED: _answered_plan,
+    QuestionKind.VERSIONS_CHANGED: _answered_versions,
+    QuestionKind.OUTCOME_UNKNOWN: _answered_outcome,
+    QuestionKind.ATTEMPTS_USED: _answered_attempts,
+    QuestionKind.STORE_WENT_BACK: _answered_went_back,
+}
+
+_FOLD = {
+    RunStarted: _run_started,
+    RunResumed: _run_resumed,
+    VersionsNoted: _versions_noted,
+    CancelEntered: _cancel_entered,
+    RunEnded: _run_ended,
+    StepStarted: _step_started,
+    OutputRecorded: _output_recorded,
+    StepVerified: _step_verified,
+    StepFailedNoted: _step_failed,
+    StartReturned: _start_returned,
+    HeartbeatRecorded: _heartbeat_recorded,
+    WaitRecorded: _wait_recorded,
+    IntentRecorded: _intent_recorded,
+    OutcomeRecorded: _outcome_recorded,
+    QuestionAsked: _question_asked,
+    AnswerEntered: _answer_entered,
+}
+
+
+def parse_time(text: str) -> datetime:
+    """Read a record's UTC time."""
+    return datetime.fromisoformat(text)
+
+
+def format_time(moment: datetime) -> str:
+    """Write a UTC time as records hold it: ISO 8601, microseconds, `+00:00`."""
+    return moment.isoformat(timespec="microseconds")
+
+
+def age(since: str, now: datetime) -> timedelta | None:
+    """Return how long ago `since` was; None (cannot tell) when the clock ran backward past it."""
+    passed = now - parse_time(since)
+    return passed if passed >= timedelta(0) else None

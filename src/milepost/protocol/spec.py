@@ -1,0 +1,80 @@
+"""What the decorators declared, as data: everything `milepost map` can print without running anything. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from milepost.protocol.policy import Retry
+from milepost.records.arguments import ArgumentsCodec
+from milepost.records.codec import Codec
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """A check of an output: `call(output, **inputs)`; `inputs` are the parameters of the step it wants."""
+
+    name: str
+    call: Callable[..., object]
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What steps and effects have in common."""
+
+    name: str
+    function: Callable[..., Any]
+    is_async: bool
+    arguments: ArgumentsCodec
+    output: Codec[Any]
+    key: Callable[..., object] | None
+    retry: Retry | None
+    next_action: str
+    versions: Mapping[str, str]
+    where: str  # MODULE:QUALNAME, for people
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpec(Spec):
+    """A step: what is watched, what verifies it, why it is a checkpoint."""
+
+    verifiers: tuple[Verifier, ...] = ()
+    sources: tuple[Mapping[str, Any], ...] = ()  # descriptors
+    writes: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSpec(Spec):
+    """An effect: how its outcome can be known when an answer is lost."""
+
+    provider: str = ""
+    lookup: Callable[..., object] | None = None
+    settle: timedelta | None = None
+    key_lifetime: timedelta | None = None
+    rejected: tuple[type[BaseException], ...] = ()
+    ref: Callable[[Any], str | None] | None = None
+    permission: str | None = None
+    scope: Literal["run", "task"] = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A task: its inputs, its versions, what it may do."""
+
+    name: str
+    function: Callable[..., Any]
+    is_async: bool
+    arguments: ArgumentsCodec
+    output: Codec[Any]
+    target: str  # how to import it again
+    where: str
+    doc: str
+    versions: Callable[[], Mapping[str, str]]  # read when a run starts or resumes
+    permissions: frozenset[str] | None
+    on_version_change: Literal["record", "ask"] = "record"
+    options: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,399 @@
+"""The protocol of a step: body → encode → artifact → verify → checkpoint. Written once; a driver carries it out.
+
+Durable before what (design §5.1): the start is waited for before the body runs; the checkpoint is appended
+when the step ends and made durable by whatever starts next. Pure: no I/O, no clock, no thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from milepost.errors import (
+    ArgumentsChanged,
+    MilepostError,
+    RecordTooLarge,
+    Signal,
+    SourceChangedMeanwhile,
+    StepFailed,
+)
+from milepost.protocol.call import Call
+from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record
+from milepost.protocol.keep import keep_bytes, keep_files, small_or_none
+from milepost.protocol.ops import Append, Artifact, Body, Ended, Keep, Load, Now, Observe, Steps, Verify, Wait
+from milepost.protocol.policy import STARTS_MAX
+from milepost.protocol.questions import ask, small_artifact
+from milepost.protocol.snapshot import StepState
+from milepost.protocol.spec import StepSpec
+from milepost.records.canonical import parse
+from milepost.records.compare import difference
+from milepost.records.model import (
+    ARTIFACT_ROW_MAX,
+    RECORD_SIZE_MAX,
+    OutputRecorded,
+    Pointer,
+    QuestionKind,
+    StartReturned,
+    StepFailedNoted,
+    StepStarted,
+    StepVerified,
+    WaitRecorded,
+)
+from milepost.records.paths import find_paths
+
+Observations = list[Any]
+_FIELDS_SIZE = 1500
+"""Bytes of a checkpoint besides names, notes and versions: digests, times, numbers."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """What a body left: the decoded value and the pointers a checkpoint needs."""
+
+    attempt: int
+    value: Any
+    output: Pointer
+    files: Pointer | None
+    sources: Pointer | None
+    artifacts: list[Artifact]
+    spent: dict[str, Any] | None
+    duration_s: float
+
+
+def step(call: Call[StepSpec]) -> Steps[Any]:
+    """Bring one step to its checkpoint and return its output, the stored one if it is verified already.
+
+    Raises: StepFailed (recorded), a Signal (nothing recorded but the start given back), RunPaused by asking.
+    """
+    yield from _settle_changes(call)
+    state = call.step
+    if state is not None and state.verified is not None:
+        return call.spec.output.decode((yield Load(state.verified.output, f"output of {call.path}")))
+    if state is not None and state.failure is not None and state.failure.final:
+        raise _step_failed(call, state.attempt, str(state.failure.error))
+    while True:
+        kept = yield from _kept_before(call)
+        if kept is None:
+            kept = yield from _attempt(call)
+        if kept is not None and (yield from _checkpoint(call, kept)):
+            return kept.value
+
+
+# ── what was recorded before ────────────────────────────────────────────────────────────────────────
+
+
+def _settle_changes(call: Call[StepSpec]) -> Steps[None]:
+    """Compare the call with its record: a new call in an old plan and other inputs are questions."""
+    state = call.step
+    if state is None:
+        if call.unclaimed and call.path not in call.snapshot.accepted_plan:
+            yield from ask_about_plan(call)
+        return
+    if not state.finished:
+        return
+    if call.fingerprint not in (state.inputs_fingerprint, state.accepted_inputs):
+        if not call.snapshot.redoing:
+            yield from _ask_about_inputs(call, state)
+        call.snapshot.reopen(call.path)
+    elif call.snapshot.redoing and state.verified is not None and state.verified.sources is not None:
+        if (yield from _sources_differ(call, state.verified.sources)):
+            call.snapshot.reopen(call.path)
+
+
+def ask_about_plan(call: Call[Any]) -> Steps[None]:
+    """Ask before a call that no record knows runs while a finished call of the same line is still unclaimed."""
+    now = yield Now()
+    yield ask(
+        QuestionKind.PLAN_CHANGED,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=(
+            f"The plan calls {call.path}, which has no record, where {call.unclaimed[0]} was finished before: "
+            "code was inserted, moved or renamed."
+        ),
+        evidence={"called": call.path, "finished_and_not_called_yet": list(call.unclaimed)},
+        about={"paths": [call.path]},
+    )
+
+
+def _ask_about_inputs(call: Call[StepSpec], state: StepState) -> Steps[None]:
+    changes = yield from _input_changes(call, state)
+    now = yield Now()
+    first = f": {changes[0]}" if changes else ""
+    yield ask(
+        QuestionKind.SOURCE_CHANGED,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=f"{call.path} was finished with other inputs than the plan gives it now{first}.",
+        evidence={"step": call.path, "changes": changes},
+        about={"inputs": {call.path: call.fingerprint}, "steps": [call.path]},
+    )
+
+
+def _input_changes(call: Call[Any], state: StepState) -> Steps[list[str]]:
+    if state.inputs is None:
+        return []
+    old = parse((yield Load(state.inputs, f"inputs of {call.path}")))
+    return [str(change) for change in difference(old, parse(call.encoded))]
+
+
+def _sources_differ(call: Call[StepSpec], manifest: Pointer) -> Steps[bool]:
+    """Say whether what a verified step read is no longer what is there (asked only while redoing)."""
+    entries: Any = parse((yield Load(manifest, f"sources of {call.path}")))
+    read = [entry for entry in entries if entry["role"] == "read"]
+    now = yield Observe([entry["descriptor"] for entry in read])
+    return any(old["fingerprint"] != new.fingerprint for old, new in zip(read, now, strict=True))
+
+
+def _kept_before(call: Call[StepSpec]) -> Steps[Kept | None]:
+    """Return an output whose verification was interrupted, so that dying in a verifier does not repeat the body."""
+    state = call.step
+    if state is None or state.kept is None or state.inputs_fingerprint != call.fingerprint:
+        return None
+    kept = state.kept
+    value = call.spec.output.decode((yield Load(kept.output, f"output of {call.path}")))
+    return Kept(
+        kept.attempt,
+        value,
+        kept.output,
+        kept.files,
+        kept.sources,
+        [],
+        dict(kept.spent or {}) or None,
+        kept.duration_s or 0.0,
+    )
+
+
+# ── one attempt ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _attempt(call: Call[StepSpec]) -> Steps[Kept | None]:
+    """Start the body once. None: it failed and its policy says again.
+
+    Crash: a start without an end, counted; the next resume starts the step again.
+    """
+    attempt = yield from _start(call)
+    read = [*call.paths, *call.spec.sources]
+    before: Observations = (yield Observe(read)) if read else []
+    ended: Ended = yield Body()
+    if ended.error is not None:
+        yield from _body_raised(call, attempt, ended)
+        return None
+    try:
+        return (yield from _keep(call, attempt, ended, before))
+    except MilepostError as error:
+        yield from failed(call, attempt, error, ended.duration_s)
+        return None
+
+
+def _start(call: Call[StepSpec]) -> Steps[int]:
+    now = yield Now()
+    state = call.step
+    if state is not None and state.until is not None:
+        yield Wait(state.until, f"{call.path} is tried again")
+        now = yield Now()
+    if state is not None and state.starts >= starts_max(call):
+        yield from ask_attempts_used(call, state.starts, now.text, str(state.failure.error) if state.failure else "")
+    attempt = state.attempt + 1 if state is not None else 1
+    _check_size(call)
+    inputs = small_or_none(call.encoded)
+    record = StepStarted(
+        at=now.text,
+        path=call.path,
+        attempt=attempt,
+        inputs_fingerprint=call.fingerprint,
+        inputs=inputs.pointer if inputs else None,
+        branch=call.branch,
+    )
+    yield Append((record,), (inputs,) if inputs else (), wait=True, starts=True)
+    return attempt
+
+
+def starts_max(call: Call[Any]) -> int:
+    return call.spec.retry.attempts if call.spec.retry is not None else STARTS_MAX
+
+
+def _check_size(call: Call[StepSpec]) -> None:
+    spec = call.spec
+    names = [call.path, spec.next_action, *(v.name for v in spec.verifiers), *spec.versions, *spec.versions.values()]
+    size = _FIELDS_SIZE + sum(len(name) for name in names) * (1 if all(map(str.isascii, names)) else 4)
+    if size > RECORD_SIZE_MAX:
+        raise RecordTooLarge(what="the checkpoint", path=call.path[:200], size=size, size_max=RECORD_SIZE_MAX)
+
+
+def ask_attempts_used(call: Call[Any], used: int, at: str, error: str) -> Steps[None]:
+    last = f"; the last ended in {error}" if error else "; the process died each time"
+    yield ask(
+        QuestionKind.ATTEMPTS_USED,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=at,
+        path=call.path,
+        sentence=f"{call.path} was started {used} times without success{last}.",
+        evidence={"step": call.path, "starts": used, "error": error},
+    )
+
+
+def _body_raised(call: Call[StepSpec], attempt: int, ended: Ended) -> Steps[None]:
+    error = ended.error
+    assert error is not None
+    if isinstance(error, Signal):
+        now = yield Now()
+        yield Append((StartReturned(at=now.text, path=call.path, attempt=attempt),))
+        raise error
+    yield from failed(call, attempt, error, ended.duration_s)
+
+
+def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s: float) -> Steps[None]:
+    """Record a failed attempt; return when the policy says again, else ask or raise.
+
+    Crash: before the record, a start without an end; after it, the same decision is taken on resume.
+    """
+    now = yield Now()
+    state = call.step
+    assert state is not None
+    failure = Failure(error, attempt, state.starts, state.first_started_at, now.at)
+    decision = after_failure(call.spec.retry, failure)
+    final = decision == "raise"
+    noted = StepFailedNoted(
+        at=now.text, path=call.path, attempt=attempt, error=error_record(error), final=final, duration_s=duration_s
+    )
+    if isinstance(decision, Again):
+        yield Append((noted, WaitRecorded(at=now.text, path=call.path, until=decision.until, reason="retry")))
+        yield Wait(decision.until, f"{call.path} is tried again after {noted.error.type}")
+        return
+    yield Append((noted,), wait=final)
+    if decision == "ask":
+        yield from ask_attempts_used(call, state.starts, now.text, str(noted.error))
+    if not isinstance(error, Exception) or isinstance(error, StepFailed):
+        raise error
+    raise _step_failed(call, attempt, str(noted.error)) from error
+
+
+def _step_failed(call: Call[StepSpec], attempt: int, error: str) -> StepFailed:
+    return StepFailed(run_id=call.run_id, path=call.path, attempt=attempt, error=error)
+
+
+# ── keeping the output ──────────────────────────────────────────────────────────────────────────────
+
+
+def _keep(call: Call[StepSpec], attempt: int, ended: Ended, before: Observations) -> Steps[Kept]:
+    """Turn what the body returned into artifacts. Raises: MilepostError when it cannot stand as an output."""
+    if not call.spec.arguments.immutable and call.spec.arguments.encode(call.bound) != call.encoded:
+        raise ArgumentsChanged(path=call.path)
+    data, value = call.spec.output.round_trip(ended.value)
+    output = yield from keep_bytes(data, call.spec.output.media_type)
+    artifacts = [output]
+    entries, files = yield from keep_files(value, artifacts)
+    sources = yield from _manifest(call, before, entries, artifacts)
+    return Kept(attempt, value, output.pointer, files, sources, artifacts, ended.spent, ended.duration_s)
+
+
+def _manifest(
+    call: Call[StepSpec], before: Observations, files: Iterable[dict[str, Any]], artifacts: list[Artifact]
+) -> Steps[Pointer | None]:
+    """List what the step read, wrote and returned, each with its fingerprint; refuse what changed meanwhile."""
+    after: Observations = (yield Observe([o.descriptor for o in before])) if before else []
+    writes = _written(call)
+    written: Observations = (yield Observe(writes)) if writes else []
+    for old, new in zip(before, after, strict=True):
+        if old.fingerprint != new.fingerprint:
+            raise SourceChangedMeanwhile(path=call.path, source=_name(new), before=_brief(old), after=_brief(new))
+    returned = [{"path": f["path"], "kind": f["kind"]} for f in files]
+    observed: Observations = (yield Observe(returned)) if returned else []
+    entries = [
+        *({"role": "read", **o.to_json()} for o in after),
+        *({"role": "write", **o.to_json()} for o in written),
+        *({"role": "output", **o.to_json()} for o in observed),
+    ]
+    if not entries:
+        return None
+    manifest = small_artifact(entries)
+    if len(manifest.data or b"") > ARTIFACT_ROW_MAX:
+        manifest = yield Keep(manifest.data or b"", manifest.pointer.media_type)
+    artifacts.append(manifest)
+    return manifest.pointer
+
+
+def _written(call: Call[StepSpec]) -> list[dict[str, Any]]:
+    paths = [path for name in call.spec.writes for _, path in find_paths(call.bound.get(name))]
+    return [{"kind": "path", "path": str(path)} for path in paths]
+
+
+def _name(observation: Any) -> str:
+    descriptor = observation.descriptor
+    return str(descriptor.get("path") or descriptor.get("url") or descriptor.get("query") or descriptor.get("name"))
+
+
+def _brief(observation: Any) -> str:
+    return "nothing" if observation.fingerprint is None else f"{observation.fingerprint[:12]}…"
+
+
+# ── verification and checkpoint ─────────────────────────────────────────────────────────────────────
+
+
+def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
+    """Verify and advance in one record. False: a check failed and the policy says again.
+
+    Crash: before the checkpoint, an output that was kept is verified again without repeating the body.
+    """
+    spec = call.spec
+    if spec.verifiers and kept.artifacts:
+        now = yield Now()
+        yield Append((_output_recorded(call, kept, now.text),), kept.artifacts)
+        kept = replace(kept, artifacts=[])
+    if spec.verifiers:
+        problem: tuple[str, str] | None = yield Verify(kept.value)
+        if problem is not None:
+            yield from failed(call, kept.attempt, VerificationFailed(*problem), kept.duration_s)
+            return False
+    now = yield Now()
+    record = StepVerified(
+        at=now.text,
+        path=call.path,
+        attempt=kept.attempt,
+        inputs_fingerprint=call.fingerprint,
+        output=kept.output,
+        files=kept.files,
+        sources=kept.sources,
+        checks=tuple(verifier.name for verifier in spec.verifiers),
+        versions=spec.versions,
+        next_action=spec.next_action,
+        spent=kept.spent,
+        duration_s=round(kept.duration_s, 6),
+        branch=call.branch,
+    )
+    yield Append((record,), kept.artifacts)
+    return True
+
+
+def _output_recorded(call: Call[StepSpec], kept: Kept, at: str) -> OutputRecorded:
+    return OutputRecorded(
+        at=at,
+        path=call.path,
+        attempt=kept.attempt,
+        output=kept.output,
+        files=kept.files,
+        sources=kept.sources,
+        spent=kept.spent,
+        duration_s=kept.duration_s,
+    )
+
+
+def unclaimed_question(call_path: str, unclaimed: Sequence[str], run_id: str, number: int, at: str) -> Any:
+    """Build the question for finished records that a body, having returned, did not call again."""
+    return ask(
+        QuestionKind.PLAN_CHANGED,
+        run_id=run_id,
+        number=number,
+        at=at,
+        path=call_path,
+        sentence=f"{unclaimed[0]} was finished before, but the plan as it is now did not call it again.",
+        evidence={"not_called_again": list(unclaimed)},
+        about={"paths": list(unclaimed)},
+    )

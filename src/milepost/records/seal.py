@@ -1,0 +1,95 @@
+"""Seals: what makes a record refusable. Pure; the journal calls it to write, resume and `verify` to check.
+
+Each body has its own chain: a record's seal covers its own fields and the seal before it in that chain.
+The head seals the last record of the run, so that cutting off a tail shows. With a key all seals are
+HMACs: someone who can write to the database still cannot rewrite history (design §7).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from typing import Protocol
+
+from milepost.errors import CorruptRecord
+
+_FIRST = bytes(32)
+
+
+class Sealed(Protocol):
+    """The fields of a stored record that a seal covers, and the seal."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def chain(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def seal(self) -> bytes: ...
+
+
+class Sealer:
+    """Seals and checks the journal of one run.
+
+    `key` is the value of MILEPOST_SEAL_KEY as bytes, or None for plain SHA-256 digests: those show
+    damage and clumsy edits, but anyone can recompute them.
+    """
+
+    def __init__(self, run_id: str, key: bytes | None) -> None:
+        self._run = run_id.encode("utf-8")
+        self._key = key
+
+    def seal(self, before: bytes | None, seq: int, chain: str, kind: str, body: bytes) -> bytes:
+        """Return the seal of one record after the one sealed `before` in the same chain (None: the first)."""
+        where = chain.encode("utf-8")
+        head = b"milepost-record-1\0%d\0%d\0%d\0%b\0" % (seq, len(self._run), len(where), kind.encode("ascii"))
+        return self._mac(head + self._run + where + (before or _FIRST) + body)
+
+    def head(self, seq: int, last: bytes) -> bytes:
+        """Return the seal of the run's head: the number and the seal of its last record."""
+        return self._mac(f"milepost-head-1\0{seq}\0".encode() + self._run + b"\0" + last)
+
+    def check_chain(self, records: Iterable[Sealed], before: bytes | None = None) -> bytes | None:
+        """Check records of one chain in order; return the last seal. Raises: CorruptRecord naming the first bad one."""
+        for record in records:
+            expected = self.seal(before, record.seq, record.chain, record.kind, record.body)
+            if not hmac.compare_digest(expected, record.seal):
+                raise self.corrupt(record, "its seal does not fit its content and the record before it")
+            before = record.seal
+        return before
+
+    def check_head(self, seq: int, seal: bytes, last: Sealed | None, count: int) -> None:
+        """Check that the journal ends where its head says. Raises: CorruptRecord."""
+        run_id = self._run.decode("utf-8")
+        if last is None or last.seq < seq or count < seq:
+            raise CorruptRecord(
+                run_id=run_id, record="the journal", reason=f"its head counts {seq} records, {count} are there"
+            )
+        if last.seq > seq or count > seq:
+            raise CorruptRecord(
+                run_id=run_id, record=f"record {last.seq}", reason=f"it stands behind the sealed head ({seq})"
+            )
+        if not hmac.compare_digest(self.head(seq, last.seal), seal):
+            raise CorruptRecord(run_id=run_id, record="the head", reason="its seal does not fit the last record")
+
+    def corrupt(self, record: Sealed, reason: str) -> CorruptRecord:
+        where = f" in {record.chain}" if record.chain else ""
+        return CorruptRecord(
+            run_id=self._run.decode("utf-8"), record=f"record {record.seq} ({record.kind}{where})", reason=reason
+        )
+
+    def _mac(self, message: bytes) -> bytes:
+        if self._key is None:
+            return hashlib.sha256(message).digest()
+        return hmac.digest(self._key, message, "sha256")
+
+
+def key_name(key: bytes | None) -> str | None:
+    """Return a short public name of a seal key, kept with the run to tell a missing key from a wrong one."""
+    if key is None:
+        return None
+    return hmac.digest(key, b"milepost-key-name-1", "sha256").hex()[:8]
