@@ -206,14 +206,17 @@ class MemoryStore:
         run.records.extend(batch.records)
         for artifact in batch.artifacts:
             run.artifacts.setdefault(artifact.digest, artifact)
+        run.row = replace(run.row, head=batch.head, progress=batch.progress or run.row.progress)
         self._questions.update((question.question_id, question) for question in batch.questions)
         for claim in batch.claims:
-            known = self._claims[claim.key]
-            ended = (claim.outcome, claim.ref, claim.result, claim.media_type)
-            names = ("outcome", "ref", "result", "media_type")
-            self._claims[claim.key] = replace(known, **dict(zip(names, ended, strict=True)))
-        run.row = replace(run.row, head=batch.head, progress=batch.progress or run.row.progress)
+            self._settle_claim(claim)
         return None
+
+    def _settle_claim(self, ended: ClaimRow) -> None:
+        known = self._claims[ended.key]
+        self._claims[ended.key] = replace(
+            known, outcome=ended.outcome, ref=ended.ref, result=ended.result, media_type=ended.media_type
+        )
 
     # ── people ──
 
