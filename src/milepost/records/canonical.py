@@ -108,11 +108,47 @@ def write(value: Json) -> bytes:
     Raises:
         Mismatch: NaN, an infinity, a lone surrogate or an int of more than 4,300 digits, with its path.
     """
+    return _utf8(_text(value), value)
+
+
+def write_and_read(value: Json) -> tuple[bytes, Json]:
+    """Write as `write` does and read it back; long texts are shared with `value`, not held in memory twice.
+
+    Raises:
+        Mismatch: as `write`.
+    """
+    text = _text(value)
+    back: Json = json.loads(text)
+    if len(text) > LONG_TEXT:
+        back = _sharing_texts(value, back)
+    return _utf8(text, value), back
+
+
+def _text(value: Json) -> str:
     try:
-        return _encode(value).encode("utf-8")
+        return _encode(value)
     except ValueError:
         _explain(value)
         raise
+
+
+def _utf8(text: str, value: Json) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        _explain(value)
+        raise
+
+
+def _sharing_texts(written: Any, back: Any) -> Json:
+    """Give `back` with each text that equals the written one replaced by it."""
+    if type(back) is str:
+        return written if written == back else back
+    if type(back) is list:
+        return [_sharing_texts(old, new) for old, new in zip(written, back, strict=True)]
+    if type(back) is dict:
+        return {key: _sharing_texts(written[key], new) for key, new in back.items()}
+    return back  # type: ignore[no-any-return]
 
 
 def check_exact(value: object, walk: Walk) -> Json:

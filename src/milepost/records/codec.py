@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar, cast
 
 from milepost.errors import NotDecodable, NotEncodable
-from milepost.records.canonical import CHARACTERS_MAX, Json, Walk, parse, read, write
+from milepost.records.canonical import CHARACTERS_MAX, Json, Walk, parse, read, write, write_and_read
 from milepost.records.compare import MISSING, first_difference
 from milepost.records.mismatch import Mismatch, class_name
 from milepost.records.paths import find_paths as find_paths
 from milepost.records.shapes import Shape, Unsupported
-from milepost.records.shapes.build import build
+from milepost.records.shapes.build import build, is_untyped
 
 T = TypeVar("T")
 
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"
 _BYTES = "application/octet-stream"
-_RAW: dict[frozenset[type], str] = {frozenset((str,)): _TEXT, frozenset((bytes,)): _BYTES}
+_RAW = {"str": _TEXT, "bytes": _BYTES}
 
 
 class Codec(Generic[T]):
@@ -37,13 +37,14 @@ class Codec(Generic[T]):
     def __init__(self, annotation: object, *, where: str) -> None:
         self._where = where
         self._shape = shape_for(annotation, where=where)
-        self.media_type = _RAW.get(self._shape.classes, _JSON)
+        self._is_typed = not is_untyped(annotation)
+        self.media_type = _RAW[self._shape.name] if self._shape.is_raw else _JSON
         self._is_json = self.media_type == _JSON
 
     @property
     def typed(self) -> bool:
         """Tell whether there was an annotation; without one only exact JSON types pass."""
-        return self._shape.name != "a JSON value"
+        return self._is_typed
 
     @property
     def immutable(self) -> bool:
@@ -85,15 +86,14 @@ class Codec(Generic[T]):
         """
         try:
             if not self._is_json:
-                data = self._raw(value)
-                return data, self._unraw(data)
+                return self._raw(value), value  # immutable, and strict UTF-8 has one inverse
             return self._through_json(value)
         except Exception as error:  # noqa: BLE001 - see encode
             raise not_encodable(error, self._where) from _cause(error)
 
     def _through_json(self, value: T) -> tuple[bytes, T]:
-        data = write(self._shape.dump(value, Walk()))
-        loaded = self._shape.load(read(data))
+        data, back = write_and_read(self._shape.dump(value, Walk()))
+        loaded = self._shape.load(back)
         if not self._shape.lossless:
             refuse_difference(data, write(self._shape.dump(loaded, Walk())))
         return data, loaded

@@ -25,7 +25,8 @@ class Shape:
     """One annotation's way to JSON and back.
 
     `classes` are the exact classes of the values it takes, `kinds` the Python classes of the JSON it writes: by
-    them a union tells its members apart. `dump` and `load` raise `Mismatch`.
+    them a union tells its members apart. `dump` and `load` raise `Mismatch`. `is_raw`: stored without JSON around
+    it where it is the whole value.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Shape:
     lossless: bool = True
     immutable: bool = False
     holds_paths: bool = False
+    is_raw: bool = False
 
     def take_flags(self, parts: list[Shape]) -> None:
         """Be lossless only as far as every part is, and hold paths if one does."""

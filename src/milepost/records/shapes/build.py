@@ -19,7 +19,7 @@ from typing import Any
 
 from milepost.records.annotations import class_annotations
 from milepost.records.mismatch import at_key, class_name
-from milepost.records.shapes import Shape, Unsupported
+from milepost.records.shapes import OBJECT, Shape, Unsupported
 from milepost.records.shapes.container import (
     dict_shape,
     fixed_tuple_shape,
@@ -46,8 +46,12 @@ _DICTS = (dict, abc.Mapping, abc.MutableMapping)
 _SETS = (set, abc.Set, abc.MutableSet)
 _PLAIN_GENERICS = (list, dict, set, frozenset, tuple)
 _RUNNING = (abc.Iterator, abc.AsyncIterable, abc.Awaitable)
-_QUALIFIERS = ("Required", "NotRequired", "ReadOnly", "Final", "ClassVar")
+_QUALIFIERS = ("Required", "NotRequired", "ReadOnly", "Final", "Unpack")
 _NO_STATE = "it stands for something running or open, not for a value; return its result"
+_NO_NAME = (
+    "the name cannot be found, or is an alias that contains itself; "
+    "define it before the function at module level, and write Any for plain JSON"
+)
 _NO_SHAPE = "no way to write it is known; use a dataclass, a pydantic model or JSON types"
 
 
@@ -60,18 +64,23 @@ def build(annotation: Any) -> Shape:
     return _Builder().build(annotation, {})
 
 
+def is_untyped(annotation: object) -> bool:
+    """Tell whether an annotation says nothing: it is missing, `Any` or `object`."""
+    return any(annotation is free for free in _UNTYPED)
+
+
 class _Builder:
     def __init__(self) -> None:
         self._begun: dict[Any, Shape] = {}  # classes under construction, so that they can contain themselves
 
     def build(self, annotation: Any, bound: Bindings) -> Shape:
+        if _is_alias(annotation):
+            return self._alias(annotation, bound)
         annotation = _bare(annotation, bound)
-        if any(annotation is free for free in _UNTYPED):
+        if is_untyped(annotation):
             return untyped()
         if isinstance(annotation, str | typing.ForwardRef):
-            raise Unsupported(
-                str(annotation), "the name cannot be found; define it before the function, at module level"
-            )
+            raise Unsupported(str(annotation), _NO_NAME)
         if typing.get_origin(annotation) is not None:
             return self._generic(annotation, typing.get_origin(annotation), typing.get_args(annotation), bound)
         if isinstance(annotation, type):
@@ -93,6 +102,15 @@ class _Builder:
             return self.build(origin.__value__, dict(zip(origin.__type_params__, args, strict=False)))
         raise Unsupported(_shown(annotation), _NO_SHAPE)
 
+    def _alias(self, alias: Any, bound: Bindings) -> Shape:
+        if alias in self._begun:
+            return reference(self._begun[alias])
+        self._begun[alias] = shape = placeholder(alias.__name__, frozenset(), frozenset())
+        inner = self.build(alias.__value__, bound)
+        for attribute in dataclasses.fields(Shape):
+            setattr(shape, attribute.name, getattr(inner, attribute.name))
+        return shape
+
     def _class(self, cls: type, args: tuple[Any, ...], bound: Bindings) -> Shape:
         if cls in SCALARS:
             return SCALARS[cls]()
@@ -100,15 +118,14 @@ class _Builder:
             return enum_shape(cls)
         if cls in (*_LISTS, *_DICTS, *_SETS, frozenset, tuple):
             return self._container(cls, [self.build(arg, bound) for arg in args if arg is not ...], args)
-        key = (cls, tuple(_bare(arg, bound) for arg in args))
-        if key in self._begun:
-            return reference(self._begun[key])
         fill = _filler(cls)
         if fill is None:
             return self._foreign(cls, args)
-        self._begun[key] = shape = placeholder(cls)
-        if is_typed_dict(cls):
-            shape.classes = frozenset((dict,))
+        key = (cls, tuple(_bare(arg, bound) for arg in args))
+        if key in self._begun:
+            return reference(self._begun[key])
+        classes: frozenset[type] = frozenset((dict if is_typed_dict(cls) else cls,))
+        self._begun[key] = shape = placeholder(class_name(cls), classes, OBJECT)
         fill(self, shape, cls, _bindings(cls, key[1]))
         return shape
 
@@ -141,10 +158,9 @@ class _Builder:
         return constrained_shape(annotation, inner)
 
     def _union(self, args: tuple[Any, ...], bound: Bindings) -> Shape:
-        members = [self.build(arg, bound) for arg in args]
-        classes = [member.classes for member in members]
-        # An int needs no member of its own beside float, nor a JSON scalar beside an untyped value.
-        members = [m for m, own in zip(members, classes, strict=True) if not any(own < other for other in classes)]
+        members = _without_covered([self.build(arg, bound) for arg in args])
+        if not all(member.kinds for member in members):
+            raise Unsupported(_shown(args), "a recursive alias directly inside a union; put it into the alias itself")
         null = frozenset((type(None),))
         others = [member for member in members if member.classes != null]
         if len(others) == len(members) or not others:
@@ -159,9 +175,10 @@ class _Builder:
             raise Unsupported(_shown(annotation), "two of its values are written as the same text") from None
 
     def _foreign(self, annotation: Any, args: tuple[Any, ...]) -> Shape:
-        if isinstance(annotation, type) and (issubclass(annotation, (*_RUNNING, io.IOBase, abc.Callable))):  # type: ignore[arg-type]
+        cls = annotation if isinstance(annotation, type) else object
+        if annotation is abc.Callable or issubclass(cls, (*_RUNNING, io.IOBase, types.FunctionType)):
             raise Unsupported(_shown(annotation), _NO_STATE)
-        if args or (isinstance(annotation, type) and issubclass(annotation, (abc.Collection, type, types.ModuleType))):
+        if args or issubclass(cls, (abc.Collection, type, types.ModuleType)):
             raise Unsupported(_shown(annotation), _NO_SHAPE)
         from milepost.records.shapes.models import foreign_shape
 
@@ -278,10 +295,24 @@ def _bare(annotation: Any, bound: Bindings) -> Any:
             annotation = bound.get(annotation, annotation.__bound__ or Any)
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__
-        elif hasattr(annotation, "__value__") and typing.get_origin(annotation) is None:
+        elif _is_alias(annotation):
             annotation = annotation.__value__
         else:
             return type(None) if annotation is None else annotation
+
+
+def _is_alias(annotation: Any) -> bool:
+    """Tell whether this is `type X = …` without arguments of its own."""
+    return hasattr(annotation, "__value__") and typing.get_origin(annotation) is None
+
+
+def _without_covered(members: list[Shape]) -> list[Shape]:
+    """Leave out what another member takes as well: int beside float, a JSON scalar beside an untyped value."""
+    names = {member.name for member in members}
+    covered = {"int"} if "float" in names else set()
+    if untyped().name in names:
+        covered |= {"None", "bool", "int", "float", "str"}
+    return [member for member in members if member.name not in covered]
 
 
 def _bindings(cls: type, args: tuple[Any, ...]) -> Bindings:

@@ -15,7 +15,7 @@ from typing import Any
 
 from milepost.records.canonical import Json, Walk
 from milepost.records.mismatch import Mismatch, at_key, class_name
-from milepost.records.shapes import OBJECT, Shape
+from milepost.records.shapes import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +217,9 @@ def _shown_key(key: object) -> str:
     return f"the key {key[:60]!r}" if type(key) is str else f"a key of class {class_name(type(key))}"
 
 
-def placeholder(cls: type) -> Shape:
-    """Give a shape for `cls` that its own fields can refer to before it is filled in."""
-    return Shape(class_name(cls), frozenset((cls,)), OBJECT, _unfilled, _unfilled)
+def placeholder(name: str, classes: frozenset[type], kinds: frozenset[type]) -> Shape:
+    """Give a shape that its own parts can refer to before it is filled in."""
+    return Shape(name, classes, kinds, _unfilled, _unfilled)
 
 
 def reference(shape: Shape) -> Shape:

@@ -49,12 +49,15 @@ def model_shape(shape: Shape, cls: Any, fields: list[Field]) -> None:
         if extra and not has_extra:
             raise Mismatch(f"the fields of {shape.name}", f"the field {min(extra)[:60]!r}, which it does not have")
         given_names = (given.keys() | extra.keys()) - unset
-        return build_from(cls.model_construct, {"_fields_set": set(given_names), **given, **extra})
+        by_alias = {aliases.get(name, name): part for name, part in given.items()}
+        return build_from(cls.model_construct, {"_fields_set": set(given_names), **by_alias, **extra})
 
+    # `model_construct` looks for a field's alias first: given by name, swapped aliases would swap the values.
+    aliases = {name: field.alias for name, field in cls.model_fields.items() if field.alias}
     private = frozenset(cls.__private_attributes__)
     has_extra = cls.model_config.get("extra") == "allow"
     shape.dump, shape.load = dump, load
-    shape.lossless = not private and not has_extra and not _has_aliases(cls) and not cls.__pydantic_post_init__
+    shape.lossless = not private and not has_extra and not aliases and not cls.__pydantic_post_init__
     shape.take_flags([field.shape for field in fields])
 
 
@@ -101,7 +104,7 @@ def constrained_shape(annotation: Any, inner: Shape) -> Shape:
         _pydantic(lambda: adapter.validate_python(loaded, strict=True), inner.name)
         return loaded
 
-    return dataclasses.replace(inner, dump=dump, load=load)
+    return dataclasses.replace(inner, dump=dump, load=load, is_raw=False)
 
 
 def _pydantic(act: Callable[[], Any], name: str) -> Any:
@@ -142,8 +145,3 @@ def _unset_names(value: dict[str, Json]) -> set[str]:
     if type(names) is not list or not all(type(name) is str for name in names):
         raise Mismatch.of(names, f"a list of field names ({_UNSET})")
     return {str(name) for name in names}
-
-
-def _has_aliases(cls: Any) -> bool:
-    """Tell whether `model_construct` could take one field's value for another's."""
-    return any(field.alias or field.validation_alias for field in cls.model_fields.values())

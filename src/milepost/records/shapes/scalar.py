@@ -92,12 +92,15 @@ def _decimal_text(value: Decimal) -> str:
 
 
 def _moment_text(value: datetime | time) -> str:
-    """Write a datetime or time; refuse what ISO 8601 cannot say: `fold` without zone, a zone without offset."""
+    """Write a datetime or time; refuse what does not come back from ISO 8601."""
+    offset = value.utcoffset()
     if value.tzinfo is None:
         if value.fold:
             raise Mismatch("a moment without fold, or one with a time zone", "fold=1 without a time zone")
-    elif value.utcoffset() is None:
+    elif offset is None:
         raise Mismatch("a time zone that knows its offset", class_name(type(value.tzinfo)))
+    elif offset.microseconds:  # Python reads +00:00:00.000001 as UTC
+        raise Mismatch("a time zone whose offset is in whole seconds", f"an offset of {offset}")
     return value.isoformat()
 
 
@@ -131,6 +134,16 @@ def _path(cls: type[pathlib.PurePath]) -> Shape:
     return shape
 
 
+def _str() -> Shape:
+    return Shape("str", frozenset((str,)), TEXT, _dump_str, _load_str, immutable=True, is_raw=True)
+
+
+def _bytes() -> Shape:
+    shape = _as_text(bytes, _base64_text, _from_base64)
+    shape.is_raw = True
+    return shape
+
+
 def _bytearray() -> Shape:
     shape = _as_text(bytearray, _base64_text, lambda text: bytearray(_from_base64(text)))
     shape.immutable = False
@@ -157,8 +170,8 @@ SCALARS: dict[object, Callable[[], Shape]] = {
     bool: partial(_exactly, bool),
     int: partial(_exactly, int),
     float: partial(_exactly, float, int),
-    str: lambda: Shape("str", frozenset((str,)), TEXT, _dump_str, _load_str, immutable=True),
-    bytes: partial(_as_text, bytes, _base64_text, _from_base64),
+    str: _str,
+    bytes: _bytes,
     bytearray: _bytearray,
     Decimal: partial(_as_text, Decimal, _decimal_text, Decimal),
     datetime: partial(_as_text, datetime, _moment_text, datetime.fromisoformat),
