@@ -403,6 +403,16 @@ def test_a_zone_name_becomes_its_offset_and_the_instant_stays() -> None:
     assert decoded.utcoffset() == berlin.utcoffset()
 
 
+def test_a_union_names_its_member_only_where_json_could_be_mistaken() -> None:
+    """Stored data must not depend on the module's name or on the order of the members."""
+    codec = Codec[Any](Found[int] | Found[Line] | None, where="w")
+    assert codec.encode(Found(1)) == b'{"Found[int]":{"ref":null,"result":1}}'
+    assert codec.encode(Found(Line("s", Decimal(1)))).startswith(b'{"Found[Line]":')
+    assert Codec[Any](list[int] | list[str], where="w").encode(["a"]) == b'{"list[str]":["a"]}'
+    assert Codec[Any](Line | None, where="w").encode(Line("s", Decimal(1))) == b'{"amount":"1","sku":"s"}'
+    assert Codec[Any](int | str | list[int], where="w").encode([1]) == b"[1]"
+
+
 def test_equal_values_have_equal_bytes_whatever_their_order() -> None:
     dicts = Codec[Any](dict[str, int], where="w")
     assert dicts.encode({"a": 1, "b": 2}) == dicts.encode({"b": 2, "a": 1}) == b'{"a":1,"b":2}'

@@ -45,6 +45,15 @@ class Shape:
         self.holds_paths = self.holds_paths or any(part.holds_paths for part in parts)
 
 
+UNTYPED = "a JSON value"  # the name of the shape of a value without annotation
+
+
+def name_with(name: str, parts: list[Shape]) -> str:
+    """Name a shape with its parts, as its annotation does: `list[int]`; parts without annotation are left out."""
+    names = [part.name for part in parts]
+    return name if not names or UNTYPED in names else f"{name}[{', '.join(names)}]"
+
+
 class Unsupported(Exception):
     """An annotation that no shape can be built for: the annotation, the reason and where it stands."""
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from milepost.records.annotations import class_annotations
 from milepost.records.mismatch import at_key, class_name
-from milepost.records.shapes import OBJECT, Shape, Unsupported
+from milepost.records.shapes import OBJECT, UNTYPED, Shape, Unsupported
 from milepost.records.shapes.container import (
     dict_shape,
     fixed_tuple_shape,
@@ -125,7 +125,7 @@ class _Builder:
         if key in self._begun:
             return reference(self._begun[key])
         classes: frozenset[type] = frozenset((dict if is_typed_dict(cls) else cls,))
-        self._begun[key] = shape = placeholder(class_name(cls), classes, OBJECT)
+        self._begun[key] = shape = placeholder(_named(cls, args), classes, OBJECT)
         fill(self, shape, cls, _bindings(cls, key[1]))
         return shape
 
@@ -310,7 +310,7 @@ def _without_covered(members: list[Shape]) -> list[Shape]:
     """Leave out what another member takes as well: int beside float, a JSON scalar beside an untyped value."""
     names = {member.name for member in members}
     covered = {"int"} if "float" in names else set()
-    if untyped().name in names:
+    if UNTYPED in names:
         covered |= {"None", "bool", "int", "float", "str"}
     return [member for member in members if member.name not in covered]
 
@@ -328,6 +328,10 @@ def _bindings(cls: type, args: tuple[Any, ...]) -> Bindings:
 
 def _is_constraint(note: object) -> bool:
     return type(note).__module__.partition(".")[0] in ("annotated_types", "pydantic")
+
+
+def _named(cls: type, args: tuple[Any, ...]) -> str:
+    return f"{class_name(cls)}[{', '.join(map(_shown, args))}]" if args else class_name(cls)
 
 
 def _shown(annotation: Any) -> str:

@@ -7,19 +7,21 @@ other names the member: `{"Receipt": …}`. Which of both it is depends on the a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from milepost.records.canonical import Json, Walk, parse, write
 from milepost.records.mismatch import Mismatch, at_index, at_key, class_name
-from milepost.records.shapes import ARRAY, OBJECT, TEXT, Load, Shape
+from milepost.records.shapes import ARRAY, OBJECT, TEXT, Load, Shape, name_with
 
+_MODULES = re.compile(r"[\w<>]+\.")
 _Items = Callable[[list[Any]], Any]
 
 
 def sequence_shape(cls: Any, item: Shape, *, is_immutable: bool = False) -> Shape:
     """Give the shape of `list[item]` or `tuple[item, ...]`."""
-    name, dump_item, load_items = class_name(cls), item.dump, _loading_items(item)
+    name, dump_item, load_items = name_with(class_name(cls), [item]), item.dump, _loading_items(item)
 
     def dump(value: Any, walk: Walk) -> Json:
         if type(value) is not cls:
@@ -46,7 +48,7 @@ def sequence_shape(cls: Any, item: Shape, *, is_immutable: bool = False) -> Shap
 
 def set_shape(cls: Any, item: Shape) -> Shape:
     """Give the shape of `set[item]` or `frozenset[item]`."""
-    name, dump_item, load_items = class_name(cls), item.dump, _loading_items(item)
+    name, dump_item, load_items = name_with(class_name(cls), [item]), item.dump, _loading_items(item)
 
     def dump(value: Any, walk: Walk) -> Json:
         if type(value) is not cls:
@@ -99,13 +101,13 @@ def _loading_items(item: Shape) -> Callable[[Any], list[Any]]:
 
 def fixed_tuple_shape(items: list[Shape]) -> Shape:
     """Give the shape of `tuple[A, B]`: exactly as many items, each of its own shape."""
-    name = f"a tuple of {len(items)}"
+    name = name_with("tuple", items)
 
     def each(value: Any, cls: Any, act: Callable[[Shape, Any], Any]) -> list[Any]:
         if type(value) is not cls:
             raise Mismatch.of(value, name)
         if len(value) != len(items):
-            raise Mismatch(name, f"{len(value)} items")
+            raise Mismatch(f"{name}, {len(items)} items", f"{len(value)} items")
         out: list[Any] = []
         try:
             for shape, part in zip(items, value, strict=True):
@@ -132,12 +134,13 @@ def fixed_tuple_shape(items: list[Shape]) -> Shape:
 
 def dict_shape(key: Shape, item: Shape) -> Shape:
     """Give the shape of `dict[key, item]`."""
+    shape_name = name_with("dict", [key, item])
     dump_key, load_key = _key_texts(key)
     dump_item, load_item = item.dump, item.load
 
     def dump(value: Any, walk: Walk) -> Json:
         if type(value) is not dict:
-            raise Mismatch.of(value, "dict")
+            raise Mismatch.of(value, shape_name)
         walk.enter(len(value))
         out: dict[str, Json] = {}
         for name, part in value.items():
@@ -164,7 +167,7 @@ def dict_shape(key: Shape, item: Shape) -> Shape:
                 raise
         return out
 
-    shape = Shape("dict", frozenset((dict,)), OBJECT, dump, load)
+    shape = Shape(shape_name, frozenset((dict,)), OBJECT, dump, load)
     shape.take_flags([key, item])
     return shape
 
@@ -249,8 +252,8 @@ def _named_union(members: list[Shape]) -> Shape:
 
 
 def _distinct_names(members: list[Shape]) -> list[str]:
-    """Name each member by its class alone where that is distinct, else in full, else with its number."""
-    short = [member.name.rpartition(".")[2] for member in members]
+    """Name each member without modules where that is distinct, else in full, else with its number."""
+    short = [_MODULES.sub("", member.name) for member in members]
     full = [member.name for member in members]
     for names in (short, full):
         if len(set(names)) == len(names):

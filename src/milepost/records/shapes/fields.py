@@ -96,17 +96,14 @@ def typed_dict_shape(shape: Shape, fields: list[Field]) -> None:
 def dumping(fields: list[Field]) -> Callable[[Any, Walk], dict[str, Json]]:
     """Give the function that writes every field of a value under its name."""
     parts = [(field.name, field.shape) for field in fields]
-    bound: list[tuple[str, Any]] = []
 
     def dump(value: Any, walk: Walk) -> dict[str, Json]:
-        if not bound:  # the first time: a field's shape may have been filled in after this one
-            bound.extend((name, shape.dump) for name, shape in parts)
         walk.enter(len(parts))
         out: dict[str, Json] = {}
         name = ""
         try:
-            for name, dump_part in bound:
-                out[name] = dump_part(getattr(value, name), walk)
+            for name, shape in parts:
+                out[name] = shape.dump(getattr(value, name), walk)
         except Mismatch as mismatch:
             mismatch.under(at_key(name))
             raise

@@ -21,7 +21,7 @@ from uuid import UUID
 from milepost.records.canonical import LONG_TEXT, Json, Walk, check_exact, write
 from milepost.records.mismatch import Mismatch, class_name
 from milepost.records.secret import Secret
-from milepost.records.shapes import ANY_KIND, OBJECT, TEXT, Shape
+from milepost.records.shapes import ANY_KIND, OBJECT, TEXT, UNTYPED, Shape
 
 _DURATION = re.compile(r"(-?)PT(\d+)(?:\.(\d{6}))?S")
 _MICROSECONDS = 1_000_000
@@ -29,7 +29,7 @@ _MICROSECONDS = 1_000_000
 
 def untyped() -> Shape:
     """Give the shape of a value without annotation: only exact JSON classes pass."""
-    return Shape("a JSON value", ANY_KIND, ANY_KIND, check_exact, _same)
+    return Shape(UNTYPED, ANY_KIND, ANY_KIND, check_exact, _same)
 
 
 def _same(value: Json) -> Json:
