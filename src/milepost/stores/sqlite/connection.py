@@ -21,6 +21,8 @@ BUSY_S = 15.0
 """Seconds to wait for another process's transaction before a write fails."""
 CACHE_KIB = 16 * 1024
 """Page cache of the writing connection; digests land anywhere in their index."""
+CHECKPOINT_PAGES = 1000
+"""Pages in the WAL (of 4 KiB) at which SQLite moves them to the file; hot pages then move once, not often."""
 WAL_KEPT_BYTES = 64 * 1024 * 1024
 """A WAL that grew behind a long reader is cut back to this."""
 
@@ -44,6 +46,7 @@ def set_up(connection: sqlite3.Connection, location: str) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA temp_store = MEMORY")  # no descriptor is needed in the middle of a commit
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
     for name, expected, found in settings(connection):
         if expected != found:

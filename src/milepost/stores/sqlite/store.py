@@ -11,7 +11,7 @@ import json
 import os
 import weakref
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from milepost.artifacts.files import ArtifactFiles
@@ -72,16 +72,16 @@ class SqliteStore:
         _open_stores.add(self)
 
     def _connect(self, connect: Connect) -> None:
-        writing = connect(self.location)
-        try:
+        with ExitStack() as undo:
+            writing = undo.enter_context(closing(connect(self.location)))
             migrate(writing, self.location)
             set_up(writing, self.location)
+            reading = undo.enter_context(closing(connect(self.location)))
+            set_up(reading, self.location)
             self._writer = Writer(writing, self.path)
-            self._reader = Reader(connect(self.location), self.location)
+            self._reader = Reader(reading, self.location)
             self.store_id: str = self._reader.one("open", SQL["store_id"])[0]
-        except BaseException:
-            writing.close()
-            raise
+            undo.pop_all()
 
     # ── runs and leases ──
 

@@ -1,0 +1,211 @@
+"""Appending and reading: order, prefix, fence, and what a ticket promises."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from store_rows import AT, ELSEWHERE, artifact, batch, begin, progress, record, seqs
+
+from milepost.errors import LeaseLost, StoreUnavailable
+from milepost.records.model import RunStatus
+from milepost.stores.contract import Batch, Extent, Head, Held, Lease, Store
+
+
+def take_over(store: Store, run_id: str = "r") -> Lease:
+    row = store.run(run_id)
+    assert row is not None
+    lease = store.acquire(run_id, ELSEWHERE, still=row.held)
+    assert isinstance(lease, Lease)
+    return lease
+
+
+def test_a_waited_batch_is_read_back_byte_for_byte(store: Store) -> None:
+    lease = begin(store)
+    odd = record(1, chain="outer/é[1]", body=b'{"a":"\x00\xff"}')
+    store.append(batch(lease, 1, records=[odd, record(2)])).wait()
+    assert store.records("r") == [odd, record(2)]
+
+
+def test_batches_that_were_not_waited_for_come_before_the_one_that_was(store: Store) -> None:
+    """One commit makes a checkpoint and the next start durable; order is what a resume relies on."""
+    lease = begin(store)
+    store.append(batch(lease, 1, 2))
+    store.append(batch(lease, 3))
+    store.append(batch(lease, 4)).wait()
+    assert seqs(store) == [1, 2, 3, 4]
+
+
+def test_closing_commits_what_nobody_waited_for(store: Store, reopened: Callable[[], Store]) -> None:
+    lease = begin(store)
+    store.append(batch(lease, 1, 3))
+    assert seqs(reopened()) == [1, 2, 3]
+
+
+def test_releasing_commits_what_nobody_waited_for(store: Store) -> None:
+    lease = begin(store)
+    store.append(batch(lease, 1))
+    store.release(lease)
+    assert seqs(store) == [1]
+
+
+def test_a_callback_hears_once_of_a_batch_nobody_waits_for(store: Store) -> None:
+    lease = begin(store)
+    heard: list[BaseException | None] = []
+    told = threading.Event()
+    ticket = store.append(batch(lease, 1))
+    ticket.add_done_callback(lambda error: (heard.append(error), told.set())[0])
+    assert told.wait(30)
+    ticket.wait()
+    ticket.add_done_callback(heard.append)
+    assert heard == [None, None]
+    assert seqs(store) == [1]
+
+
+def test_an_older_token_writes_nothing_and_harms_no_other_run(store: Store) -> None:
+    """A paused worker that wakes after its lease expired is refused by the store, in a shared commit too."""
+    old, other = begin(store), begin(store, "other")
+    store.append(batch(old, 1)).wait()
+    take_over(store)
+    lost = store.append(batch(old, 2))
+    lost_too = store.append(batch(old, 3))
+    kept = store.append(batch(other, 1))
+    for ticket in (lost, lost_too):
+        with pytest.raises(LeaseLost):
+            ticket.wait()
+    kept.wait()
+    with pytest.raises(LeaseLost):
+        store.append(batch(old, 2)).wait()
+    assert (seqs(store), seqs(store, "other")) == ([1], [1])
+
+
+def test_what_an_older_token_appended_before_is_lost_when_it_was_not_durable(store: Store) -> None:
+    old = begin(store)
+    new = take_over(store)
+    with pytest.raises(LeaseLost):
+        store.append(batch(old, 1)).wait()
+    store.append(batch(new, 1)).wait()
+    assert seqs(store) == [1]
+
+
+def test_a_run_nobody_created_takes_no_batch(store: Store) -> None:
+    lease = begin(store)
+    with pytest.raises(LeaseLost):
+        store.append(batch(replace(lease, run_id="nobody"), 1)).wait()
+
+
+def test_a_gap_is_refused_and_nothing_more_of_that_run_is_written(store: Store) -> None:
+    """Records become durable as a prefix; after a failed append nothing is written from memory."""
+    lease, other = begin(store), begin(store, "other")
+    gap, after, fine = store.append(batch(lease, 2)), store.append(batch(lease, 1)), store.append(batch(other, 1))
+    for ticket in (gap, after):
+        with pytest.raises(StoreUnavailable):
+            ticket.wait()
+    fine.wait()
+    with pytest.raises(StoreUnavailable):
+        store.append(batch(lease, 1)).wait()
+    assert (seqs(store), seqs(store, "other")) == ([], [1])
+
+
+def test_a_run_that_failed_goes_on_after_it_was_acquired_anew(store: Store) -> None:
+    lease = begin(store)
+    with pytest.raises(StoreUnavailable):
+        store.append(batch(lease, 7)).wait()
+    store.append(batch(take_over(store), 1)).wait()
+    assert seqs(store) == [1]
+
+
+def test_a_record_number_is_never_written_twice(store: Store) -> None:
+    lease = begin(store)
+    store.append(batch(lease, 1)).wait()
+    with pytest.raises(StoreUnavailable):
+        store.append(batch(lease, 1)).wait()
+    assert store.extent("r") == Extent(1, record(1))
+
+
+def test_one_chain_is_read_without_the_others(store: Store) -> None:
+    lease = begin(store)
+    mixed = [record(1), record(2, chain="a"), record(3, chain="a/b"), record(4), record(5, chain="a")]
+    store.append(batch(lease, 1, records=mixed)).wait()
+    assert seqs(store, chain="") == [1, 4]
+    assert seqs(store, chain="a") == [2, 5]
+    assert seqs(store, chain="a", after=2) == [5]
+    assert seqs(store, after=3) == [4, 5]
+    assert seqs(store, chain="c") == []
+
+
+def test_extent_says_what_is_really_there(store: Store) -> None:
+    lease = begin(store)
+    assert store.extent("r") == Extent(0, None)
+    store.append(batch(lease, 1, 3)).wait()
+    assert store.extent("r") == Extent(3, record(3))
+    assert store.extent("nobody") == Extent(0, None)
+
+
+def test_head_and_progress_move_with_the_batch(store: Store) -> None:
+    lease = begin(store)
+    waiting = progress(RunStatus.WAITING, verified_count=2, applied_count=1, next_action="Post.", detail="until noon")
+    store.append(batch(lease, 1, 2, progress=waiting))
+    store.append(batch(lease, 3)).wait()
+    row = store.run("r")
+    assert row is not None
+    assert (row.progress, row.head) == (waiting, Head(3, b"h" * 31 + b"\x03"))
+
+
+def test_artifacts_come_with_their_batch_and_are_found_by_digest(store: Store) -> None:
+    lease, other = begin(store), begin(store, "other")
+    one, two = artifact(b"[1]"), artifact(b"[2]")
+    store.append(batch(lease, 1, artifacts=[one, two, one])).wait()
+    store.append(batch(lease, 2, artifacts=[one])).wait()
+    store.append(batch(other, 1)).wait()
+    assert store.artifacts("r", [two.digest, "0" * 64, one.digest]) == {one.digest: one, two.digest: two}
+    assert store.artifacts("other", [one.digest]) == {}
+    assert store.artifacts("nobody", [one.digest]) == {}
+
+
+def test_a_store_that_is_closed_takes_nothing(store: Store) -> None:
+    lease = begin(store)
+    store.close()
+    store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.append(batch(lease, 1))
+
+
+def test_many_threads_each_find_their_own_run_whole(store: Store) -> None:
+    leases = [begin(store, f"r{n}") for n in range(12)]
+
+    def work(lease: Lease) -> None:
+        for seq in range(1, 31, 3):
+            store.append(batch(lease, seq, 2))
+            store.append(batch(lease, seq + 2)).wait()
+
+    threads = [threading.Thread(target=work, args=(lease,)) for lease in leases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(seqs(store, lease.run_id) == list(range(1, 31)) for lease in leases)
+
+
+def test_reading_while_a_batch_waits_to_be_written_sees_what_was_durable(store: Store) -> None:
+    lease = begin(store)
+    store.append(batch(lease, 1)).wait()
+    store.append(batch(lease, 2))
+    assert seqs(store)[:1] == [1]
+    assert store.renew(lease, AT)
+    row = store.run("r")
+    assert row is not None
+    assert isinstance(row.held, Held)
+    assert row.held.beat == 1
+
+
+def test_an_empty_batch_may_carry_progress_alone(store: Store) -> None:
+    lease = begin(store)
+    store.append(batch(lease, 1)).wait()
+    done = progress(RunStatus.DONE)
+    store.append(Batch("r", lease.token, [], Head(1, b"h" * 32), done)).wait()
+    row = store.run("r")
+    assert row is not None
+    assert row.progress == done

@@ -1,0 +1,117 @@
+"""Runs and leases: one holder at a time, growing tokens, the list of runs."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from store_rows import AT, ELSEWHERE, HERE, batch, begin, progress
+
+from milepost.records.model import RunStatus
+from milepost.stores.contract import Held, Holder, Lease, NewRun, Store
+
+
+def test_a_new_run_is_held_by_its_creator(store: Store) -> None:
+    lease = begin(store, seal_name="k1", family="f")
+    row = store.run("r")
+    assert lease == Lease("r", 1, HERE)
+    assert row is not None
+    assert (row.task, row.family, row.seal_name, row.started_at) == ("task", "f", "k1", AT)
+    assert row.held == Held("r", 1, HERE, 0, AT)
+    assert (row.progress.status, row.head.seq, row.cancel) == (RunStatus.RUNNING, 0, None)
+
+
+def test_an_id_is_taken_once(store: Store) -> None:
+    begin(store)
+    assert store.create_run(NewRun("r", "other", "r", None, AT, ELSEWHERE)) is None
+
+
+def test_a_second_starter_is_told_who_holds_the_run(store: Store) -> None:
+    begin(store)
+    held = store.acquire("r", replace(HERE, pid=101))
+    assert isinstance(held, Held)
+    assert held.holder == HERE
+
+
+def test_a_released_run_is_acquired_with_the_next_token(store: Store) -> None:
+    lease = begin(store)
+    store.release(lease)
+    row = store.run("r")
+    assert row is not None
+    assert row.held is None
+    assert store.acquire("r", ELSEWHERE) == Lease("r", 2, ELSEWHERE)
+
+
+def test_a_holder_elsewhere_is_succeeded_only_after_it_stood_still(store: Store) -> None:
+    lease = begin(store, holder=ELSEWHERE)
+    seen = store.acquire("r", HERE)
+    assert isinstance(seen, Held)
+    assert store.renew(lease, "2026-11-01T10:00:10Z")
+    moved = store.acquire("r", HERE, still=seen)
+    assert isinstance(moved, Held)
+    assert (moved.beat, moved.beat_at) == (1, "2026-11-01T10:00:10Z")
+    assert store.acquire("r", HERE, still=moved) == Lease("r", 2, HERE)
+
+
+def test_a_smaller_token_neither_renews_nor_releases(store: Store) -> None:
+    old = begin(store)
+    seen = store.acquire("r", ELSEWHERE)
+    assert isinstance(seen, Held)
+    new = store.acquire("r", ELSEWHERE, still=seen)
+    assert isinstance(new, Lease)
+    assert not store.renew(old, AT)
+    store.release(old)
+    row = store.run("r")
+    assert row is not None
+    assert row.held is not None
+    assert row.held.token == new.token
+
+
+def test_renewing_an_expired_lease_nobody_took_keeps_it(store: Store) -> None:
+    lease = begin(store)
+    assert all(store.renew(lease, AT) for _ in range(3))
+    row = store.run("r")
+    assert row is not None
+    assert row.held is not None
+    assert row.held.beat == 3
+
+
+def test_a_run_that_is_not_there_is_neither_read_nor_acquired(store: Store) -> None:
+    assert store.run("nobody") is None
+    assert store.acquire("nobody", HERE) is None
+    assert not store.renew(Lease("nobody", 1, HERE), AT)
+    store.release(Lease("nobody", 1, HERE))
+
+
+def test_of_many_starters_exactly_one_gets_the_run(store: Store) -> None:
+    store.release(begin(store))
+    got: list[object] = []
+
+    def start(pid: int) -> None:
+        got.append(store.acquire("r", Holder("here", "boot-1", pid, AT)))
+
+    threads = [threading.Thread(target=start, args=(pid,)) for pid in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(one, Lease) for one in got) == 1
+
+
+def test_runs_are_listed_newest_first_and_paged(store: Store) -> None:
+    for n in range(5):
+        begin(store, f"r{n}", at=f"2026-11-0{n // 2 + 1}T00:00:00Z")
+    assert [row.run_id for row in store.runs(limit=2)] == ["r4", "r3"]
+    assert [row.run_id for row in store.runs(limit=2, before="r3")] == ["r2", "r1"]
+    assert [row.run_id for row in store.runs(before="r0")] == []
+
+
+def test_runs_are_filtered_by_task_status_and_family(store: Store) -> None:
+    begin(store, "a", task="one", family="f")
+    done = begin(store, "b", task="one")
+    begin(store, "c", task="two", family="f")
+    store.append(batch(done, 1, progress=progress(RunStatus.DONE))).wait()
+    assert [row.run_id for row in store.runs(task="one")] == ["b", "a"]
+    assert [row.run_id for row in store.runs(status=RunStatus.DONE)] == ["b"]
+    assert [row.run_id for row in store.runs(family="f")] == ["c", "a"]
+    assert store.runs(task="one", family="f", status=RunStatus.DONE) == []
