@@ -65,11 +65,11 @@ def migrate(connection: sqlite3.Connection, location: str, *, last: int | None =
 
     Crash: the schema of before or after a migration, never between. Raises: StoreTooNew, sqlite3.Error.
     """
-    found = _version(connection, location)
+    found = schema_of(connection, location)
     for number, name, script in migrations():
         if found < number <= (last or number):
             connection.execute("BEGIN IMMEDIATE")
-            if _version(connection, location) < number:  # another process may have been faster
+            if schema_of(connection, location) < number:  # another process may have been faster
                 _apply(connection, number, name, script)
             connection.execute("COMMIT")
 
@@ -80,7 +80,8 @@ def _apply(connection: sqlite3.Connection, number: int, name: str, script: str) 
     connection.execute(SQL["record_migration"], (number, name))
 
 
-def _version(connection: sqlite3.Connection, location: str) -> int:
+def schema_of(connection: sqlite3.Connection, location: str) -> int:
+    """Return the schema a store has, 0 for none yet. Raises: StoreTooNew."""
     tables = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
     found = int(connection.execute(SQL["schema_version"]).fetchone()[0]) if tables else 0
     if found > schema_known():

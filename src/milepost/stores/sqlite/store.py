@@ -38,7 +38,7 @@ from milepost.stores.sqlite.connection import Connect, Reader, Writer, connect_s
 from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.leases import Leases
 from milepost.stores.sqlite.locks import LockFiles
-from milepost.stores.sqlite.opening import migrate, prepare
+from milepost.stores.sqlite.opening import migrate, prepare, schema_of
 from milepost.stores.sqlite.prune import prune
 from milepost.stores.sqlite.queries import SQL
 from milepost.stores.sqlite.writing import BatchWriter
@@ -74,8 +74,9 @@ class SqliteStore:
     def _connect(self, connect: Connect) -> None:
         with ExitStack() as undo:
             writing = undo.enter_context(closing(connect(self.location)))
-            migrate(writing, self.location)
+            schema_of(writing, self.location)  # refuses a newer store before any setting is touched
             set_up(writing, self.location)
+            migrate(writing, self.location)
             reading = undo.enter_context(closing(connect(self.location)))
             set_up(reading, self.location)
             self._writer = Writer(writing, self.path)

@@ -1,0 +1,268 @@
+"""The committer: no ticket lost, none waits without bound, one bad run harms no other."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from milepost.errors import LeaseLost, StoreUnavailable
+from milepost.stores.contract import Batch, Head, Holder, Lease, NewRun, StoredRecord, Ticket
+from milepost.stores.sqlite.committer import COMMIT_BATCHES_MAX, Committer
+from milepost.stores.sqlite.connection import connect_sqlite
+from milepost.stores.sqlite.store import SqliteStore
+
+PATIENCE_S = 60
+AT = "2026-11-01T10:00:00Z"
+
+
+def batch(run_id: str, seq: int, token: int = 1) -> Batch:
+    return Batch(run_id, token, [StoredRecord(seq, "", "note", b"{}", b"s" * 32)], Head(seq, b"h" * 32))
+
+
+class Faulty:
+    """A real connection whose commits can fail: before they happened, after they did, or at an insert."""
+
+    def __init__(self, path: str, faults: dict[int, str], committed: Callable[[], None] = lambda: None) -> None:
+        self._inner = connect_sqlite(path)
+        self._faults = faults
+        self._committed = committed
+        self._commits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def execute(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
+        if sql != "COMMIT":
+            return self._inner.execute(sql, values)
+        self._commits += 1
+        fault = self._faults.get(self._commits)
+        if fault == "before":
+            raise sqlite3.OperationalError("disk I/O error")
+        done = self._inner.execute(sql)
+        self._committed()
+        if fault == "after":
+            raise sqlite3.OperationalError("disk I/O error")
+        return done
+
+    def executemany(self, sql: str, values: Any) -> sqlite3.Cursor:
+        if self._faults.get(self._commits + 1) == "insert":
+            del self._faults[self._commits + 1]
+            raise sqlite3.OperationalError("database or disk is full")
+        return self._inner.executemany(sql, values)
+
+
+def open_faulty(folder: Path, faults: dict[int, str], committed: Callable[[], None] = lambda: None) -> SqliteStore:
+    SqliteStore(folder / "store.sqlite", create=True).close()
+    connect: Any = partial(Faulty, faults=faults, committed=committed)
+    return SqliteStore(folder / "store.sqlite", create=False, connect=connect)
+
+
+def begin(store: SqliteStore, run_id: str) -> Lease:
+    lease = store.create_run(NewRun(run_id, "task", run_id, None, AT, Holder("here", "boot", 1, AT)))
+    assert lease is not None
+    return lease
+
+
+class Walk:
+    """One run in a thread of its own: appends, and waits, asks or leaves each ticket as its plan says."""
+
+    def __init__(self, store: SqliteStore, run_id: str, plan: Sequence[str]) -> None:
+        self.run_id, self.plan, self.store = run_id, plan, store
+        self.tickets: list[Ticket] = []
+        self.called: Counter[int] = Counter()
+        self.thread = threading.Thread(target=self.walk)
+
+    def walk(self) -> None:
+        for seq, how in enumerate(self.plan, 1):
+            ticket = self.store.append(batch(self.run_id, seq))
+            self.tickets.append(ticket)
+            if how == "ask":
+                ticket.add_done_callback(lambda _, seq=seq: self.called.update([seq]))
+            if how == "wait" and ended(ticket) is not None:
+                return
+
+    def outcomes(self) -> list[BaseException | None]:
+        return [ended(ticket) for ticket in self.tickets]
+
+
+def ended(ticket: Ticket) -> BaseException | None:
+    try:
+        ticket.wait()
+    except (StoreUnavailable, LeaseLost) as error:
+        return error
+    return None
+
+
+def run_all(walks: Sequence[Walk]) -> None:
+    for walk in walks:
+        walk.thread.start()
+    for walk in walks:
+        walk.thread.join(PATIENCE_S)
+        assert not walk.thread.is_alive()
+
+
+plans = st.lists(st.lists(st.sampled_from(["leave", "wait", "ask"]), min_size=1, max_size=8), min_size=1, max_size=5)
+faults = st.dictionaries(st.integers(1, 12), st.sampled_from(["before", "after", "insert"]), max_size=2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(plans=plans, faults=faults)
+def test_each_ticket_ends_once_and_each_run_is_a_prefix(plans: list[list[str]], faults: dict[int, str]) -> None:
+    """What was reported durable is there; what is there is a prefix; after a failure nothing follows."""
+    with tempfile.TemporaryDirectory() as folder:
+        created = {len(plans) + commit: fault for commit, fault in faults.items()}
+        store = open_faulty(Path(folder), created)
+        walks = [Walk(store, begin(store, f"r{n}").run_id, plan) for n, plan in enumerate(plans)]
+        run_all(walks)
+        store.close()
+        again = SqliteStore(Path(folder, "store.sqlite"), create=False)
+        for walk in walks:
+            outcomes = walk.outcomes()
+            good = outcomes.index(next(filter(None, outcomes))) if any(outcomes) else len(outcomes)
+            assert all(outcomes[good:]), "something was reported durable after a failure"
+            seqs = [record.seq for record in again.records(walk.run_id)]
+            assert seqs == list(range(1, len(seqs) + 1))
+            assert len(seqs) >= good
+            asked = {seq for seq, how in enumerate(walk.plan[: len(walk.tickets)], 1) if how == "ask"}
+            assert walk.called == Counter(asked)
+        again.close()
+
+
+@pytest.mark.parametrize("fault", ["before", "after", "insert"])
+def test_a_failed_commit_fails_its_runs_until_they_are_acquired_anew_and_no_other(tmp_path: Path, fault: str) -> None:
+    store = open_faulty(tmp_path, {3: fault})
+    bad, good = begin(store, "bad"), begin(store, "good")
+    with pytest.raises(StoreUnavailable, match="disk"):
+        store.append(batch("bad", 1)).wait()
+    with pytest.raises(StoreUnavailable, match="disk"):
+        store.append(batch("bad", 2)).wait()
+    store.append(batch("good", 1)).wait()
+    store.release(bad)
+    lease = store.acquire("bad", good.holder)
+    assert isinstance(lease, Lease)
+    there = store.extent("bad").count
+    assert there == (1 if fault == "after" else 0)
+    store.append(batch("bad", there + 1, lease.token)).wait()
+    store.close()
+
+
+def test_what_nobody_waits_for_is_committed_all_the_same(tmp_path: Path) -> None:
+    committed = threading.Event()
+    store = open_faulty(tmp_path, {}, committed.set)
+    begin(store, "r")
+    committed.clear()
+    store.append(batch("r", 1))
+    assert committed.wait(PATIENCE_S)
+    store.close()
+
+
+# ── the queue alone, without a database ──
+
+
+def fine(batches: Sequence[Batch]) -> list[BaseException | None]:
+    return [None for _ in batches]
+
+
+def test_a_commit_is_bounded_and_the_order_kept() -> None:
+    sizes: list[int] = []
+    seen: list[int] = []
+
+    def commit(batches: Sequence[Batch]) -> list[BaseException | None]:
+        sizes.append(len(batches))
+        seen.extend(b.head.seq for b in batches)
+        return fine(batches)
+
+    committer = Committer(commit, "here")
+    count = 2 * COMMIT_BATCHES_MAX + 5
+    tickets = [committer.append(batch("r", seq)) for seq in range(1, count + 1)]
+    tickets[-1].wait()
+    committer.close()
+    assert max(sizes) <= COMMIT_BATCHES_MAX
+    assert seen == list(range(1, count + 1))
+
+
+def test_who_waits_behind_a_leader_leads_next() -> None:
+    """A leader leaves when its own ticket is settled; somebody in the queue must go on."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def commit(batches: Sequence[Batch]) -> list[BaseException | None]:
+        entered.set()
+        assert leave.wait(PATIENCE_S)
+        return fine(batches)
+
+    committer = Committer(commit, "here")
+    first = threading.Thread(target=committer.append(batch("a", 1)).wait)
+    first.start()
+    assert entered.wait(PATIENCE_S)
+    others = [threading.Thread(target=committer.append(batch("b", n)).wait) for n in range(1, 6)]
+    asked = threading.Event()
+    committer.append(batch("c", 1)).add_done_callback(lambda _: asked.set())
+    for thread in others:
+        thread.start()
+    leave.set()
+    for thread in (first, *others):
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    assert asked.wait(PATIENCE_S)
+    committer.close()
+
+
+def test_an_interrupted_leader_leaves_no_ticket_behind() -> None:
+    """Ctrl-C while committing: its own wait is interrupted, every other ticket is *cannot tell*, the next goes on."""
+    interrupt = [True]
+
+    def commit(batches: Sequence[Batch]) -> list[BaseException | None]:
+        if interrupt.pop():
+            raise KeyboardInterrupt
+        return fine(batches)
+
+    interrupt.insert(0, False)
+    committer = Committer(commit, "here")
+    other, own = committer.append(batch("a", 1)), committer.append(batch("b", 1))
+    with pytest.raises(KeyboardInterrupt):
+        own.wait()
+    with pytest.raises(StoreUnavailable, match="cannot be told"):
+        other.wait()
+    committer.append(batch("c", 1)).wait()
+    committer.close()
+
+
+def test_a_callback_that_fails_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", reported.append)
+    committer = Committer(fine, "here")
+    told: list[BaseException | None] = []
+    first, second = committer.append(batch("a", 1)), committer.append(batch("b", 1))
+    asked = threading.Event()
+
+    def fail(_: BaseException | None) -> None:
+        raise RuntimeError("the loop is closed")
+
+    first.add_done_callback(fail)
+    second.add_done_callback(lambda error: (told.append(error), asked.set())[0])
+    assert asked.wait(PATIENCE_S)
+    committer.close()
+    assert told == [None]
+    assert [report.exc_type for report in reported] == [RuntimeError]
+
+
+def test_two_threads_may_wait_for_one_ticket() -> None:
+    committer = Committer(fine, "here")
+    ticket = committer.append(batch("a", 1))
+    threads = [threading.Thread(target=ticket.wait) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    committer.close()
