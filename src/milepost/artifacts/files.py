@@ -98,15 +98,8 @@ class ArtifactFiles:
         Crash: nothing at the target (perhaps an unfinished file beside it), or the whole file.
         Raises: FileExistsError, ArtifactMissing, ArtifactDamaged, StoreUnavailable.
         """
-        with self._opened(digest) as source, _translated("copy artifact out", target):
-            make_folder(target.parent, mode=0o777)
-            with _unfinished(target.parent, mode=0o666) as (file, name):
-                found, _ = _copy(_pieces(source), file)
-                if found != digest:
-                    raise ArtifactDamaged(digest, f"the file's bytes have digest {found}")
-                os.fsync(file.fileno())
-                _name_without_replacing(name, target)
-            sync(target.parent)
+        with self._opened(digest) as source:
+            put_out(_pieces(source), digest, target)
 
     def remove(self, digest: str) -> None:
         """Delete an artifact's file if it is there. Crash: there or not. Raises: StoreUnavailable."""
@@ -157,6 +150,23 @@ class ArtifactFiles:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
                     raise ArtifactDamaged(digest, "it is not a regular file")
                 yield file
+
+
+def put_out(pieces: Iterable[bytes], digest: str, target: Path) -> None:
+    """Write bytes of a known digest to a new path; never over something that is there.
+
+    Crash: nothing at the target (perhaps an unfinished file beside it), or the whole file.
+    Raises: FileExistsError, ArtifactDamaged, StoreUnavailable.
+    """
+    with _translated("copy artifact out", target):
+        make_folder(target.parent, mode=0o777)
+        with _unfinished(target.parent, mode=0o666) as (file, name):
+            found, _ = _copy(pieces, file)
+            if found != digest:
+                raise ArtifactDamaged(digest, f"the file's bytes have digest {found}")
+            os.fsync(file.fileno())
+            _name_without_replacing(name, target)
+        sync(target.parent)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ crash points. Operations are data; nothing here acts. `label` names the crash po
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
@@ -95,7 +95,7 @@ class Load(Op):
 class Observe(Op):
     """→ list of Observation, one per descriptor."""
 
-    descriptors: Sequence[dict[str, Any]]
+    descriptors: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Ended:
     error: BaseException | None = None
     duration_s: float = 0.0
     spent: dict[str, Any] | None = None
-    at: str = ""
+    uncalled: Sequence[str] = ()  # finished records the body, having returned, did not call again
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,14 @@ class Ask(Op):
 
     question: QuestionAsked
     evidence: Artifact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Op):
+    """→ the result of a piece of the protocol that is about another call (an open intent, before the plan runs)."""
+
+    call: Any
+    steps: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,3 +88,17 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     """Name a few things in a sentence: `a, b, c and 4 more`."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def uncalled_question(path: str, uncalled: Sequence[str], *, run_id: str, number: int, at: str) -> Ask:
+    """Ask about finished records that a body, having returned, did not call again."""
+    return ask(
+        QuestionKind.PLAN_CHANGED,
+        run_id=run_id,
+        number=number,
+        at=at,
+        path=path,
+        sentence=f"{listed(uncalled)} was finished before, but the plan as it is now did not call it again.",
+        evidence={"not_called_again": list(uncalled)},
+        about={"paths": list(uncalled)},
+    )

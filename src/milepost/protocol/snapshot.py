@@ -120,6 +120,7 @@ class Snapshot:
     versions: Data = field(default_factory=dict)  # of the task, as last noted
     step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
+    applied_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
     accepted_plan: set[str] = field(default_factory=set)
     redoing: bool = False  # a person said redo: later steps with other inputs reopen without asking
     in_doubt: bool = False
@@ -298,6 +299,8 @@ def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
     if r.outcome == Outcome.APPLIED:
         if state.applied is None:
             s.applied_count += 1
+        if state.last is not None:
+            s.applied_items[state.last.intent.effect, state.last.intent.item_key] = r.path
         state.applied, state.until, state.failure, state.send_new = r, None, None, None
         if r.next_action:
             s.next_action = r.next_action

@@ -23,7 +23,7 @@ from milepost.protocol.failure import Again, Failure, VerificationFailed, after_
 from milepost.protocol.keep import keep_bytes, keep_files, small_or_none
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Keep, Load, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.policy import STARTS_MAX
-from milepost.protocol.questions import ask, small_artifact
+from milepost.protocol.questions import ask, small_artifact, uncalled_question
 from milepost.protocol.snapshot import StepState
 from milepost.protocol.spec import StepSpec
 from milepost.records.canonical import parse
@@ -96,9 +96,8 @@ def _settle_changes(call: Call[StepSpec]) -> Steps[None]:
         if not call.snapshot.redoing:
             yield from _ask_about_inputs(call, state)
         call.snapshot.reopen(call.path)
-    elif call.snapshot.redoing and state.verified is not None and state.verified.sources is not None:
-        if (yield from _sources_differ(call, state.verified.sources)):
-            call.snapshot.reopen(call.path)
+    elif call.snapshot.redoing and (yield from _sources_differ(call, state)):
+        call.snapshot.reopen(call.path)
 
 
 def ask_about_plan(call: Call[Any]) -> Steps[None]:
@@ -142,9 +141,11 @@ def _input_changes(call: Call[Any], state: StepState) -> Steps[list[str]]:
     return [str(change) for change in difference(old, parse(call.encoded))]
 
 
-def _sources_differ(call: Call[StepSpec], manifest: Pointer) -> Steps[bool]:
+def _sources_differ(call: Call[StepSpec], state: StepState) -> Steps[bool]:
     """Say whether what a verified step read is no longer what is there (asked only while redoing)."""
-    entries: Any = parse((yield Load(manifest, f"sources of {call.path}")))
+    if state.verified is None or state.verified.sources is None:
+        return False
+    entries: Any = parse((yield Load(state.verified.sources, f"sources of {call.path}")))
     read = [entry for entry in entries if entry["role"] == "read"]
     now = yield Observe([entry["descriptor"] for entry in read])
     return any(old["fingerprint"] != new.fingerprint for old, new in zip(read, now, strict=True))
@@ -184,6 +185,11 @@ def _attempt(call: Call[StepSpec]) -> Steps[Kept | None]:
     if ended.error is not None:
         yield from _body_raised(call, attempt, ended)
         return None
+    if ended.uncalled:
+        now = yield Now()
+        yield uncalled_question(
+            call.path, ended.uncalled, run_id=call.run_id, number=call.snapshot.record_count, at=now.text
+        )
     try:
         return (yield from _keep(call, attempt, ended, before))
     except MilepostError as error:
@@ -382,18 +388,4 @@ def _output_recorded(call: Call[StepSpec], kept: Kept, at: str) -> OutputRecorde
         sources=kept.sources,
         spent=kept.spent,
         duration_s=kept.duration_s,
-    )
-
-
-def unclaimed_question(call_path: str, unclaimed: Sequence[str], run_id: str, number: int, at: str) -> Any:
-    """Build the question for finished records that a body, having returned, did not call again."""
-    return ask(
-        QuestionKind.PLAN_CHANGED,
-        run_id=run_id,
-        number=number,
-        at=at,
-        path=call_path,
-        sentence=f"{unclaimed[0]} was finished before, but the plan as it is now did not call it again.",
-        evidence={"not_called_again": list(unclaimed)},
-        about={"paths": list(unclaimed)},
     )

@@ -1,0 +1,160 @@
+"""A run in this process: its journal, its lease, who is busy, and whether anything may still start.
+
+Parking (design §5, Questions inside running code): a branch that asks, or wants to start while another asks,
+is parked until no body runs any more; then a signal unwinds all of them, and every later start raises it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from milepost.errors import LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
+from milepost.protocol.ops import Ended
+from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.spec import EffectSpec, TaskSpec
+from milepost.records.model import Record
+from milepost.runtime.bell import Bell
+from milepost.runtime.clock import Clock
+from milepost.runtime.journal import Journal
+from milepost.stores.contract import LEASE_S, Lease, Store
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What is not an input of the task: where it is kept, how it waits, who watches."""
+
+    store: Store | None = None
+    wait: bool = True  # False: leave with the run `waiting` instead of a countdown
+    clock: Clock | None = None
+    seal_key: bytes | None = None
+    watch: Callable[[Record], None] | None = None
+    waiting: Callable[[str, str], None] | None = None  # (until, reason), for a countdown
+    environ: Mapping[str, str] = field(default_factory=dict)
+    lease_s: float = LEASE_S
+    handle_signals: bool = True
+
+
+class ActiveRun:
+    """The state that the branches of one run share in this process. `lock` guards `busy` and the scopes' counters."""
+
+    def __init__(
+        self, *, run_id: str, task: TaskSpec, journal: Journal, lease: Lease, clock: Clock, options: RunOptions
+    ) -> None:
+        self.run_id, self.task, self.journal, self.lease = run_id, task, journal, lease
+        self.clock, self.options = clock, options
+        self.seal_key, self.lease_s = options.seal_key, options.lease_s
+        self.lock = threading.Lock()
+        self.bell = Bell()
+        self.busy = 1  # calls under way that are neither parked nor waiting for calls of their own
+        self.watched = False  # somebody asks, waits or is parked: changes must be rung
+        self.asking = False
+        self.waiting: tuple[str, str] | None = None  # until, reason: left with --no-wait
+        self.unwinding: Signal | None = None
+        self.stop_signal: int | None = None
+        self.cancelling = False
+        self.cancel_heard = False
+        self.broken: BaseException | None = None  # LeaseLost or the store's error
+        self.looked_up: dict[str, object] = {}
+        self.stragglers: dict[str, list[tuple[int, Future[Ended]]]] = {}
+        self.unread: frozenset[str] = frozenset()  # bodies verified when the run was opened: chains not read
+        self.finished_here: set[str] = set()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.journal.snapshot
+
+    # ── what a body may still expect ────────────────────────────────────────────────────────────────
+
+    def finished_before(self, path: str) -> dict[str, bool]:
+        """Return finished records of a body in their order: path -> whether it was called on the own line."""
+        found: dict[str, bool] = {}
+        s = self.snapshot
+        if path in self.unread:
+            self.journal.load_chain(path)
+        for child in s.children.get(path, ()):
+            state = s.steps.get(child) or s.effects.get(child)
+            if state is not None and state.finished:
+                found[child] = not state.branch
+        return found
+
+    def elsewhere(self, spec: EffectSpec, item_key: str | None, path: str) -> str | None:
+        """Return another path under which the same effect and key= stands applied, for an effect without record."""
+        s = self.snapshot
+        if path in s.effects or s.applied_count == 0:
+            return None
+        other = s.applied_items.get((spec.name, item_key))
+        if other is None or other == path or (item_key is None and other in self.finished_here):
+            return None
+        return other
+
+    # ── starting, parking, unwinding ────────────────────────────────────────────────────────────────
+
+    def obstacle(self) -> BaseException | None:
+        """Return what keeps every further start from happening, None when starts are free."""
+        if self.broken is not None:
+            return LeaseLost() if isinstance(self.broken, LeaseLost) else RunStopping(str(self.broken))
+        if self.unwinding is not None:
+            return type(self.unwinding)(*self.unwinding.args)
+        if self.stop_signal is not None or self.cancelling:
+            return RunStopping("an orderly stop was asked for")
+        return None
+
+    def changed(self) -> None:
+        """Look whether the last body ended while somebody asks; wake whoever waits."""
+        with self.lock:
+            if self.unwinding is None and self.busy == 0 and (self.asking or self.waiting is not None):
+                self.unwinding = RunPaused("the run asks" if self.asking else "the run waits")
+        self.bell.ring()
+
+    def park(self) -> None:
+        """Count this branch as quiet: it waits for the others to end."""
+        self.watched = True
+        with self.lock:
+            self.busy -= 1
+        self.changed()
+
+    def unpark(self) -> None:
+        with self.lock:
+            self.busy += 1
+
+    def stop(self, signal_number: int) -> None:
+        """Stop at the next boundary."""
+        self.stop_signal = signal_number
+        self.watched = True
+        self.bell.ring()
+
+    def cancel(self) -> None:
+        """Stop at the next boundary and end the run. Heard once: entering the request is not stopped by it."""
+        if self.cancel_heard:
+            return
+        self.cancelling = self.cancel_heard = True
+        self.watched = True
+        self.bell.ring()
+
+    def lose(self, error: BaseException) -> None:
+        """Stop everything: the lease is lost, or the store failed and must be read again."""
+        if self.broken is None:
+            self.broken = error
+        self.watched = True
+        self.bell.ring()
+
+    def failed(self, error: BaseException) -> BaseException:
+        """Translate a failed append into the signal that unwinds; remember why."""
+        if isinstance(error, (LeaseLost, StoreUnavailable)):
+            self.lose(error)
+            found = self.obstacle()
+            assert found is not None
+            return found
+        return error
+
+    def straggle(self, path: str, attempt: int, future: Future[Ended]) -> None:
+        """Remember a send that was given up and still runs."""
+        self.stragglers.setdefault(path, []).append((attempt, future))
+
+    def versions(self, own: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the versions a checkpoint carries: the task's and the step's own."""
+        return {**{k: v for k, v in self.snapshot.versions.items() if k != "code"}, **own}

@@ -1,0 +1,50 @@
+"""One place to wait for a change in a run, for threads and for event loops alike."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+
+class Bell:
+    """Rung after every change; whoever waits looks again. Never rung from inside a signal handler."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+
+    def ring(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+            waiting, self._waiting = self._waiting, []
+        for loop, future in waiting:
+            try:
+                loop.call_soon_threadsafe(_wake, future)
+            except RuntimeError:
+                continue  # that loop is closed: nobody waits there any more
+
+    def wait(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Block this thread until `ready()`; False when the time is over first."""
+        with self._changed:
+            return self._changed.wait_for(ready, timeout_s)
+
+    async def wait_async(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """As `wait`, without blocking the loop."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        while True:
+            future: asyncio.Future[None] = loop.create_future()
+            with self._changed:
+                self._waiting.append((loop, future))
+            if ready():
+                return True
+            left = None if deadline is None else deadline - loop.time()
+            if left is not None and left <= 0:
+                return False
+            await asyncio.wait([future], timeout=left)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,34 @@
+"""The clock, injected everywhere: wall time for records, ticks that only go forward for leases and durations."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Return the wall time in UTC; it may step back and forward."""
+
+    def ticks(self) -> float:
+        """Return seconds on a clock that only goes forward, also while the machine sleeps."""
+
+    def about_to_wait(self, until: datetime) -> None:
+        """Hear that somebody waits for a time; a movable clock goes there."""
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def ticks(self) -> float:
+        return time.clock_gettime(_FORWARD)
+
+    def about_to_wait(self, until: datetime) -> None:
+        return None
+
+
+_FORWARD = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

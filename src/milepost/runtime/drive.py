@@ -1,0 +1,57 @@
+"""The synchronous driver: carries out what the protocol yields, in the calling thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from milepost.errors import Signal, StepFailed
+from milepost.protocol.effect import effect
+from milepost.protocol.ops import Op, Steps
+from milepost.protocol.spec import EffectSpec
+from milepost.protocol.step import step
+from milepost.runtime import crash
+from milepost.runtime.active import ActiveRun
+from milepost.runtime.perform import PERFORM, Handler
+from milepost.runtime.scope import RuntimeCall
+
+
+def protocol_of(call: RuntimeCall) -> Steps[Any]:
+    return effect(call) if isinstance(call.spec, EffectSpec) else step(call)
+
+
+def drive_call(call: RuntimeCall) -> Any:
+    """Bring one named call to its end. Raises what the plan may see: StepFailed, Declined, misuse, a Signal."""
+    scope = call.scope
+    scope.enter()
+    try:
+        value = drive(protocol_of(call), scope.run, call)
+        scope.run.finished_here.add(call.path)
+        return value
+    except Signal as raised:
+        scope.signal(raised)
+        raise
+    except StepFailed:
+        scope.failed(call)
+        raise
+    finally:
+        scope.leave()
+
+
+def drive(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall, perform: dict[type[Op], Handler] = PERFORM) -> Any:
+    """Carry out a protocol to its end and return its result."""
+    reply: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            op = protocol.send(reply) if error is None else protocol.throw(error)
+        except StopIteration as end:
+            return end.value
+        if crash.armed is not None:
+            crash.armed(op.label, "before")
+        reply = error = None
+        try:
+            reply = perform[type(op)](run, call, op)
+        except BaseException as raised:  # the protocol hears of it where it yielded
+            error = raised
+        if crash.armed is not None and error is None:
+            crash.armed(op.label, "durable")

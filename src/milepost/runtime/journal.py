@@ -1,0 +1,157 @@
+"""The journal of one run under one lease: seals what is appended, keeps its order, folds it.
+
+The only writer of a run. An append that failed ends it: nothing is written from memory afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from milepost.errors import RecordTooLarge
+from milepost.protocol.ops import Artifact
+from milepost.protocol.snapshot import Snapshot
+from milepost.records.model import (
+    RECORD_SIZE_MAX,
+    ClaimRow,
+    QuestionAsked,
+    Record,
+    RunEnded,
+    RunStatus,
+    StepStarted,
+    StepVerified,
+    decode_record,
+    encode_record,
+)
+from milepost.records.seal import Sealer
+from milepost.runtime.keeping import Artifacts
+from milepost.runtime.witness import Witness
+from milepost.stores.contract import (
+    Batch,
+    Head,
+    Lease,
+    Progress,
+    QuestionRow,
+    Store,
+    StoredArtifact,
+    StoredRecord,
+    Ticket,
+)
+
+class Journal:
+    """Appends, folds and loads. `seq` and the chains' last seals go on from what was read."""
+
+    def __init__(
+        self, store: Store, lease: Lease, sealer: Sealer, snapshot: Snapshot, *, seq: int, chains: dict[str, bytes],
+        counts: dict[str, int], witness: Witness | None, watch: Callable[[Record], None] | None,
+    ) -> None:
+        self.store, self.lease, self.sealer, self.snapshot = store, lease, sealer, snapshot
+        self._seq, self._chains, self._counts = seq, chains, counts
+        self._head = Head(seq, b"")
+        self._witness, self._watch = witness, watch
+        self._unseen: list[Record] = []
+        self._lock = threading.Lock()
+        self._newest: Ticket | None = None
+        self.artifacts = Artifacts(store, lease.run_id, snapshot=snapshot, flush=self.flush)
+
+    @property
+    def head(self) -> Head:
+        return self._head
+
+    def append(
+        self, records: Sequence[Record], artifacts: Sequence[Artifact] = (), claims: Sequence[ClaimRow] = ()
+    ) -> Ticket:
+        """Seal and append records in order; the ticket tells when they are durable.
+
+        Crash: none of them, or all; never one without those before it.
+        """
+        with self._lock:
+            stored = [self._seal(record) for record in records]
+            questions = [_question_row(self.lease.run_id, r, s.body) for r, s in zip(records, stored, strict=True)
+                         if isinstance(r, QuestionAsked)]
+            self._head = Head(self._seq, self.sealer.head(self._seq, stored[-1].seal))
+            batch = Batch(
+                run_id=self.lease.run_id,
+                token=self.lease.token,
+                records=stored,
+                head=self._head,
+                progress=self._progress(records[-1]),
+                artifacts=[_stored(artifact) for artifact in artifacts],
+                questions=questions + self._closed(records),
+                claims=claims,
+            )
+            ticket = self._newest = self.store.append(batch)
+            if self._watch is not None:
+                self._unseen.extend(records)
+            return ticket
+
+    def durable(self, head: Head) -> None:
+        """Hear that everything up to `head` is durable: remember it outside the store, show it to whoever watches."""
+        if self._witness is not None:
+            self._witness.write(head.seq, head.seal)
+        if self._watch is not None:
+            seen, self._unseen = self._unseen, []
+            for record in seen:
+                self._watch(record)
+
+    def flush(self) -> None:
+        """Wait until everything appended is durable."""
+        ticket, head = self._newest, self._head
+        if ticket is not None:
+            ticket.wait()
+            self.durable(head)
+
+    def _seal(self, record: Record) -> StoredRecord:
+        chain = record.chain()
+        if isinstance(record, StepVerified) and record.path in self._chains:
+            record = replace(
+                record, inner_head=self._chains[record.path].hex(), inner_count=self._counts.get(record.path, 0)
+            )
+        body = encode_record(record)
+        if isinstance(record, StepStarted) and len(body) > RECORD_SIZE_MAX:
+            raise RecordTooLarge(what="the start", path=record.path[:200], size=len(body), size_max=RECORD_SIZE_MAX)
+        self._seq += 1
+        seal = self.sealer.seal(self._chains.get(chain), self._seq, chain, record.kind, body)
+        self._chains[chain] = seal
+        self._counts[chain] = self._counts.get(chain, 0) + 1
+        self.snapshot.apply(record)
+        return StoredRecord(self._seq, chain, record.kind, body, seal)
+
+    def _progress(self, last: Record) -> Progress:
+        s = self.snapshot
+        status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
+        detail = (str(last.error) if last.error else "") if isinstance(last, RunEnded) else ""
+        return Progress(status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300])
+
+    def _closed(self, records: Sequence[Record]) -> list[QuestionRow]:
+        closed = [s[0] for r in records if (s := self.snapshot.answered.get(getattr(r, "question_id", ""))) is not None]
+        return [replace(_question_row(self.lease.run_id, q, encode_record(q)), closed=True) for q in closed]
+
+    def load_chain(self, path: str) -> None:
+        """Read, check and fold the chain of a body whose step was verified when the run was opened, if there is one.
+
+        Raises: CorruptRecord.
+        """
+        with self._lock:
+            if path in self._chains:
+                return
+            stored = self.store.records(self.lease.run_id, chain=path)
+            if not stored:
+                return
+            last = self.sealer.check_chain(stored)
+            assert last is not None
+            self._chains[path], self._counts[path] = last, len(stored)
+            for line in stored:
+                self.snapshot.apply(decode_record(line.kind, line.body))
+
+
+def _stored(artifact: Artifact) -> StoredArtifact:
+    pointer = artifact.pointer
+    return StoredArtifact(pointer.digest, pointer.size, pointer.media_type, artifact.data)
+
+
+def _question_row(run_id: str, asked: QuestionAsked, body: bytes) -> QuestionRow:
+    return QuestionRow(
+        asked.question_id, run_id, asked.question_kind, asked.path, asked.sentence, asked.at, body, closed=False
+    )

@@ -1,0 +1,304 @@
+"""One journey: lease → snapshot → decide() → act → again, then the plan, then its end.
+
+Written once, as a protocol of its own: the same two drivers carry it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from milepost.errors import (
+    LeaseLost,
+    MilepostError,
+    NotDecodable,
+    RunPaused,
+    RunStopping,
+    Signal,
+)
+from milepost.protocol import decide as rules
+from milepost.protocol.decide import World, decide
+from milepost.protocol.doubt import look_up
+from milepost.protocol.failure import error_record
+from milepost.protocol.keep import keep_bytes, keep_files
+from milepost.protocol.landing import answered_outcome, recovered
+from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Steps, Within
+from milepost.protocol.outcomes import CannotTell, Found
+from milepost.protocol.questions import ask, uncalled_question
+from milepost.protocol.snapshot import EffectState, Send
+from milepost.protocol.spec import EffectSpec
+from milepost.records.canonical import canonical, digest, parse
+from milepost.records.model import (
+    AnswerEntered,
+    CancelEntered,
+    Pointer,
+    QuestionKind,
+    RunEnded,
+    RunResumed,
+    RunStatus,
+    VersionsNoted,
+)
+from milepost.runtime.active import ActiveRun
+from milepost.runtime.files import put_back
+from milepost.runtime.registry import spec_of
+from milepost.runtime.scope import RuntimeCall
+from milepost.runtime.witness import Witness
+from milepost.runtime.world import check_sources, check_versions, kept_files
+
+
+class Done(Exception):
+    """The run has ended before: its status. Inside the runtime only."""
+
+    def __init__(self, status: RunStatus) -> None:
+        self.status = status
+
+
+class StillAsks(Exception):
+    """Questions are open and unanswered: nothing ran. Inside the runtime only."""
+
+
+def journey(run: ActiveRun, call: RuntimeCall, world: World) -> Steps[Any]:
+    """Bring a run from where it stands to its end and return the task's result.
+
+    Raises: Done, StillAsks, Signals and whatever the plan raised; the door translates them.
+    """
+    try:
+        yield from prepare(run, world)
+        ended: Ended = yield Body()
+        if ended.error is not None:
+            raise ended.error
+        return (yield from _finish(run, call, ended))
+    except (Done, StillAsks):
+        raise
+    except BaseException as error:
+        yield from _stop(run, error, world)
+        raise
+
+
+# ── before the plan: the six rules ──────────────────────────────────────────────────────────────────
+
+
+def prepare(run: ActiveRun, world: World) -> Steps[None]:
+    """Decide and act until nothing stands in the way of the plan."""
+    while True:
+        decision = decide(run.snapshot, world)
+        match decision:
+            case rules.Continue():
+                return
+            case rules.Refuse(error=error):
+                raise error
+            case rules.Finished(status=status):
+                raise Done(status)
+            case rules.StillAsking():
+                run.asking = True
+                raise StillAsks
+            case _:
+                yield from _act(run, world, decision)
+
+
+def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
+    match decision:
+        case rules.LookAtSources():
+            world.sources = yield from check_sources(run.snapshot)
+        case rules.LookAtVersions():
+            world.versions = check_versions(run.snapshot, run.task.versions())
+        case rules.LookUpIntents(intents=intents):
+            world.lookups = yield from _look_up_all(run, intents)
+        case rules.PutBack(sources=gone):
+            yield from _put_back(run, gone)
+            world.sources = None
+        case rules.SettleIntent(effect=state, found=found):
+            yield from _settle(run, state, found)
+        case rules.EnterAnswers(answers=answers):
+            yield from _enter_answers(answers)
+        case rules.EnterCancel(by=by, note=note):
+            now = yield Now()
+            yield Append((CancelEntered(at=now.text, by=by, note=note),), wait=True)
+        case rules.NoteVersions(versions=versions):
+            yield from _note_versions(versions)
+            world.versions = ()
+        case rules.AskPerson(ask=question):
+            yield question
+        case rules.End(status=status):
+            yield from _end(run, status)
+
+
+def resumed(run: ActiveRun) -> Steps[None]:
+    """Note that this process goes on with the run."""
+    now = yield Now()
+    holder = run.lease.holder
+    record = RunResumed(
+        at=now.text,
+        number=run.snapshot.resumes + 1,
+        token=run.lease.token,
+        holder={"host": holder.host, "pid": holder.pid, "since": holder.since},
+    )
+    yield Append((record,))
+
+
+def _enter_answers(answers: Any) -> Steps[None]:
+    """Enter what people decided. Crash: an answer that is not entered yet is entered by the next resume."""
+    now = yield Now()
+    for question, answer in answers:
+        artifacts: list[Artifact] = []
+        if answer.result is not None:
+            artifacts.append(Artifact(Pointer(digest(answer.result), len(answer.result)), answer.result))
+        record = AnswerEntered(
+            at=now.text,
+            question_id=question.question_id,
+            choice=answer.choice,
+            by=answer.by,
+            answered_at=answer.at,
+            note=answer.note,
+            ref=answer.ref,
+            result=artifacts[0].pointer if artifacts else None,
+        )
+        yield Append((record,), artifacts, wait=True)
+
+
+def _note_versions(versions: Any) -> Steps[None]:
+    now = yield Now()
+    yield Append([VersionsNoted(at=now.text, what=v.path, old=dict(v.old), new=dict(v.new)) for v in versions])
+
+
+def _put_back(run: ActiveRun, gone: Any) -> Steps[None]:
+    kept = yield from kept_files(run.snapshot)
+    for check in gone:
+        put_back(run.journal.artifacts, kept[check.key])
+
+
+# ── open intents ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _look_up_all(run: ActiveRun, intents: Any) -> Steps[Mapping[str, object]]:
+    """Look up every open intent before anything else runs; nothing is sent here."""
+    answers: dict[str, object] = {}
+    for state, send in intents:
+        if state.path in answers:
+            continue
+        call = yield from _recorded_call(run, state, send)
+        if call is None or call.spec.lookup is None:
+            answers[state.path] = CannotTell("it cannot be looked up before the plan reaches it")
+            continue
+        answers[state.path] = answer = yield Within(call, look_up(call, send.intent.key, state))
+        run.looked_up[state.path] = answer
+    return answers
+
+
+def _recorded_call(run: ActiveRun, state: EffectState, send: Send) -> Steps[RuntimeCall | None]:
+    """Rebuild the call of an open intent from its record; None when its effect is no longer declared like that."""
+    spec = spec_of(state.path, send.intent.versions)
+    if not isinstance(spec, EffectSpec):
+        return None
+    request: Any = parse((yield Load(send.intent.request, f"request of {state.path}")))
+    encoded = canonical(request["arguments"])
+    try:
+        bound = spec.arguments.decode(encoded)
+        args, kwargs = spec.arguments.spread(bound)
+    except (NotDecodable, TypeError):
+        return None
+    return RuntimeCall(
+        spec=spec,
+        path=state.path,
+        branch=state.branch,
+        bound=bound,
+        encoded=encoded,
+        fingerprint="",
+        item_key=send.intent.item_key,
+        snapshot=run.snapshot,
+        run_id=run.run_id,
+        task=run.task.name,
+        permissions=run.task.permissions,
+        lease_s=run.lease_s,
+        args=args,
+        kwargs=kwargs,
+    )
+
+
+def _settle(run: ActiveRun, state: EffectState, found: Found[Any] | None) -> Steps[None]:
+    last = state.last
+    assert last is not None
+    if found is not None:
+        call = yield from _recorded_call(run, state, last)
+        assert call is not None
+        yield Within(call, recovered(call, last.intent.key, state, found))
+        return
+    assert state.answer is not None
+    now = yield Now()
+    yield Append((answered_outcome(state.path, state, last.intent.key, state.answer, now.text),), wait=True)
+
+
+# ── the end ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _finish(run: ActiveRun, call: RuntimeCall, ended: Ended) -> Steps[Any]:
+    """Record the result. No run is finished while a question or an open intent stands."""
+    if ended.uncalled:
+        now = yield Now()
+        s = run.snapshot
+        yield uncalled_question("", ended.uncalled, run_id=run.run_id, number=s.record_count, at=now.text)
+    yield from _ask_about_open_intents(run)
+    data, value = call.spec.output.round_trip(ended.value)
+    kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
+    artifacts = [kept]
+    _, files = yield from keep_files(value, artifacts)
+    now = yield Now()
+    record = RunEnded(at=now.text, status=RunStatus.DONE, output=kept.pointer, files=files)
+    yield Append((record,), artifacts, wait=True)
+    return value
+
+
+def _ask_about_open_intents(run: ActiveRun) -> Steps[None]:
+    for state, send in run.snapshot.open_intents():
+        now = yield Now()
+        yield ask(
+            QuestionKind.OUTCOME_UNKNOWN,
+            run_id=run.run_id,
+            number=run.snapshot.record_count,
+            at=now.text,
+            path=state.path,
+            sentence=(
+                f"The plan has ended, but nobody knows whether {state.path} happened at {send.intent.provider} "
+                f"(key {send.intent.key})."
+            ),
+            evidence={"effect": state.path, "key": send.intent.key, "provider": send.intent.provider},
+        )
+
+
+def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
+    """Record why the journey stops here, so that the next reader knows. Crash: a run that just died."""
+    if isinstance(error, LeaseLost) or run.broken is not None:
+        return
+    if isinstance(error, RunStopping) and run.cancelling:
+        run.cancelling = False
+        row = run.journal.store.run(run.run_id)
+        world.cancel = row.cancel if row is not None else None
+        world.sources, world.lookups = (), None
+        yield from prepare(run, world)
+        return
+    status, noted = RunStatus.FAILED, None
+    if isinstance(error, RunPaused):
+        status = RunStatus.ASKING if run.snapshot.questions else RunStatus.WAITING
+    elif isinstance(error, RunStopping):
+        status = RunStatus.INTERRUPTED
+    elif not isinstance(error, Signal):
+        noted = error_record(error)
+    now = yield Now()
+    path = str(error.facts.get("path", "")) if isinstance(error, MilepostError) else None
+    yield Append((RunEnded(at=now.text, status=status, error=noted, path=path or None),), wait=True)
+
+
+def _end(run: ActiveRun, status: RunStatus) -> Steps[None]:
+    now = yield Now()
+    yield Append((RunEnded(at=now.text, status=status),), wait=True)
+
+
+def witnessed(run_seq: int, seal_at: Any, witness: Witness) -> tuple[int, int] | None:
+    """Compare the store with the witness: None when they agree, else (agrees up to, witnessed)."""
+    seen = witness.read()
+    if seen is None:
+        return None
+    seq, seal = seen
+    if seq <= run_seq and seal_at(seq) == seal:
+        return None
+    return (min(seq - 1, run_seq), seq)

@@ -1,0 +1,162 @@
+"""Leases: taking a run, and the one thread that keeps all leases of this process alive.
+
+The same thread hears of signals and of cancel requests, so that no signal handler ever takes a lock.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import queue
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from milepost.errors import LeaseLost, RunBusy, RunUnknown, UnavailableError
+from milepost.protocol.snapshot import age, format_time
+from milepost.runtime.clock import Clock
+from milepost.stores.contract import Held, Holder, Lease, Store
+
+if TYPE_CHECKING:
+    from milepost.runtime.active import ActiveRun
+
+TICK_S = 0.5
+"""How often the keeper looks for cancel requests."""
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def me(clock: Clock) -> Holder:
+    """Return this process as a holder."""
+    return Holder(platform.node(), _boot_id(), os.getpid(), format_time(clock.now()))
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return "unknown"
+
+
+def take(store: Store, run_id: str, clock: Clock, lease_s: float) -> Lease:
+    """Take a run: at once when its holder is dead, after watching it stand still for a lease's length when silent.
+
+    Raises: RunBusy naming who holds it and since when; RunUnknown.
+    Crash: a lease nobody renews, which the next starter succeeds.
+    """
+    found = store.acquire(run_id, me(clock))
+    if isinstance(found, Held) and _silent(found, clock, lease_s):
+        threading.Event().wait(lease_s)
+        found = store.acquire(run_id, me(clock), still=found)
+    if found is None:
+        raise RunUnknown(run_id=run_id, location=store.location)
+    if isinstance(found, Held):
+        holder = found.holder
+        raise RunBusy(run_id=run_id, holder=f"process {holder.pid} on {holder.host}", since=holder.since)
+    return found
+
+
+def _silent(held: Held, clock: Clock, lease_s: float) -> bool:
+    passed = age(held.beat_at, clock.now())
+    return passed is not None and passed.total_seconds() > lease_s
+
+
+class LeaseKeeper:
+    """Renews every lease of this process each third of its length; a lease that is lost stops its run."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, tuple[ActiveRun, float]] = {}
+        self._lock = threading.Lock()
+        self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._handlers: dict[int, object] = {}
+
+    def add(self, run: ActiveRun) -> None:
+        with self._lock:
+            self._runs[id(run)] = (run, run.clock.ticks())
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._keep, name="milepost-leases", daemon=True)
+                self._thread.start()
+            if run.options.handle_signals and threading.current_thread() is threading.main_thread():
+                self._install()
+
+    def remove(self, run: ActiveRun) -> None:
+        with self._lock:
+            self._runs.pop(id(run), None)
+            if not self._runs and threading.current_thread() is threading.main_thread():
+                self._restore()
+
+    @property
+    def active(self) -> list[ActiveRun]:
+        with self._lock:
+            return [run for run, _ in self._runs.values()]
+
+    def _keep(self) -> None:
+        while True:
+            try:
+                number = self._signals.get(timeout=TICK_S)
+            except queue.Empty:
+                number = 0
+            runs = self.active
+            if not runs and number == 0:
+                with self._lock:
+                    if not self._runs:
+                        self._thread = None
+                        return
+            for run in runs:
+                if number:
+                    run.stop(number)
+                self._renew(run)
+
+    def _renew(self, run: ActiveRun) -> None:
+        with self._lock:
+            renewed = self._runs.get(id(run), (run, float("inf")))[1]
+        try:
+            if run.clock.ticks() - renewed >= run.lease_s / 3:
+                if not run.journal.store.renew(run.lease, format_time(run.clock.now())):
+                    run.lose(LeaseLost())
+                    return
+                with self._lock:
+                    if id(run) in self._runs:
+                        self._runs[id(run)] = (run, run.clock.ticks())
+            row = run.journal.store.run(run.run_id)
+            if row is not None and row.cancel is not None:
+                run.cancel()
+        except UnavailableError:
+            return  # tried again at the next tick; writes are fenced whatever happens here
+
+    # ── signals ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _install(self) -> None:
+        for number in _SIGNALS:
+            if number not in self._handlers:
+                self._handlers[number] = signal.signal(number, self._heard)
+
+    def _restore(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._handlers.clear()
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        """First: stop at the next boundary. Second: stop at once, no worse than SIGKILL."""
+        for known in _SIGNALS:
+            signal.signal(known, signal.SIG_DFL)
+        self._signals.put(number)
+
+
+KEEPER = LeaseKeeper()
+
+
+def _forget_in_child() -> None:
+    """A forked child has none of the parent's runs and no keeper thread."""
+    global KEEPER
+    KEEPER = LeaseKeeper()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def active_runs() -> list[ActiveRun]:
+    """Return the runs that are under way in this process."""
+    return KEEPER.active

@@ -1,0 +1,131 @@
+"""Reading a journal: trust first, then fold. Inspecting takes the same way and needs no lease.
+
+A resume checks the chains of the task and of unfinished steps; `verify` checks all (design §7, Seals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
+from milepost.protocol.snapshot import Snapshot
+from milepost.records.model import Checkpoint, Record, StepVerified, decode_record
+from milepost.records.seal import Sealer, key_name
+from milepost.stores.contract import Head, RunRow, Store, StoredRecord
+
+
+@dataclass(slots=True)
+class Opened:
+    """What was read: the row, the fold of the trusted part, where each chain ends, why it is refused if it is."""
+
+    row: RunRow
+    sealer: Sealer
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    chains: dict[str, bytes] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    records: list[tuple[StoredRecord, Record]] = field(default_factory=list)
+    refusal: RefusedError | None = None
+
+    @property
+    def head(self) -> Head:
+        return self.row.head
+
+
+def read_snapshot(store: Store, run_id: str, seal_key: bytes | None, *, every_chain: bool = False) -> Opened:
+    """Read what a resume needs of a run (or all of it). Raises: RunUnknown. A refusal is returned, not raised."""
+    row = store.run(run_id)
+    if row is None:
+        raise RunUnknown(run_id=run_id, location=store.location)
+    opened = Opened(row, Sealer(run_id, seal_key))
+    try:
+        _check_key(row, seal_key)
+        _check_extent(store, opened)
+        lines = store.records(run_id) if every_chain else store.records(run_id, chain="")
+        _read(opened, lines)
+        if not every_chain:
+            _read_unfinished(store, opened)
+    except RefusedError as refusal:
+        opened.refusal = refusal
+    return opened
+
+
+def _check_key(row: RunRow, seal_key: bytes | None) -> None:
+    if key_name(seal_key) != row.seal_name:
+        found = f"the key given is {key_name(seal_key)}" if seal_key is not None else "no key is given"
+        if row.seal_name is None:
+            found = "but the run was started without a key"
+        raise SealKeyMissing(run_id=row.run_id, key_name=row.seal_name or "none", found=found)
+
+
+def _check_extent(store: Store, opened: Opened) -> None:
+    extent = store.extent(opened.row.run_id)
+    head = opened.row.head
+    if head.seq == 0 and extent.count == 0:
+        return
+    opened.sealer.check_head(head.seq, head.seal, extent.last, extent.count)
+
+
+def _read(opened: Opened, lines: Iterable[StoredRecord]) -> None:
+    for line in lines:
+        opened.chains[line.chain] = opened.sealer.check_chain((line,), opened.chains.get(line.chain)) or b""
+        opened.counts[line.chain] = opened.counts.get(line.chain, 0) + 1
+        record = _decoded(opened, line)
+        opened.records.append((line, record))
+        _apply(opened, opened.snapshot, line, record)
+
+
+def _apply(opened: Opened, snapshot: Snapshot, line: StoredRecord, record: Record) -> None:
+    try:
+        snapshot.apply(record)
+    except (KeyError, ValueError, TypeError) as error:
+        raise opened.sealer.corrupt(line, f"it refers to what is not there: {error}") from error
+
+
+def _decoded(opened: Opened, line: StoredRecord) -> Record:
+    try:
+        record = decode_record(line.kind, line.body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise opened.sealer.corrupt(line, f"it cannot be read: {type(error).__name__}: {error}") from error
+    if record.chain() != line.chain:
+        raise opened.sealer.corrupt(line, f"it names the chain {record.chain()!r}")
+    return record
+
+
+def _read_unfinished(store: Store, opened: Opened) -> None:
+    """Read the chains of steps that are not verified, level by level, and fold everything in order again."""
+    found = False
+    while paths := [p for p, s in opened.snapshot.steps.items() if _may_have_inner(s.status) and p not in opened.counts]:
+        for path in paths:
+            opened.counts[path] = 0
+            lines = store.records(opened.row.run_id, chain=path)
+            if lines:
+                found = True
+                _read(opened, lines)
+    opened.counts = {path: count for path, count in opened.counts.items() if count}
+    if found:
+        opened.records.sort(key=lambda pair: pair[0].seq)
+        opened.snapshot = Snapshot()
+        for line, record in opened.records:
+            _apply(opened, opened.snapshot, line, record)
+
+
+def _may_have_inner(status: Checkpoint) -> bool:
+    return status is not Checkpoint.VERIFIED
+
+
+def check_inner_heads(opened: Opened) -> None:
+    """Check that each outer checkpoint seals its inner chain as it is. Needs every chain. Raises: CorruptRecord."""
+    last: dict[str, tuple[str, int]] = {}
+    counts: dict[str, int] = {}
+    for line, record in opened.records:
+        counts[line.chain] = counts.get(line.chain, 0) + 1
+        last[line.chain] = (line.seal.hex(), counts[line.chain])
+        if isinstance(record, StepVerified):
+            expected = (record.inner_head, record.inner_count) if record.inner_head else None
+            if last.get(record.path) != expected:
+                raise CorruptRecord(
+                    run_id=opened.row.run_id,
+                    record=f"record {line.seq} (step_verified {record.path})",
+                    reason="the records inside the step are not those it sealed",
+                )

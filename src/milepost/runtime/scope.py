@@ -1,0 +1,211 @@
+"""Who am I? The scope: one execution of one body. Its names, its home task or thread, its chain, its signal.
+
+The only context variable of Milepost. A call of a step or effect is named here, on the line of the body
+that calls it; which record it belongs to follows from the name and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from milepost.errors import BadName, DuplicateStep, OutsideRun, Signal
+from milepost.protocol.call import Call
+from milepost.protocol.keys import checked_name
+from milepost.protocol.spec import EffectSpec, StepSpec
+from milepost.records.canonical import digest
+from milepost.records.fingerprint import fingerprint
+from milepost.records.model import Outcome, OutcomeRecorded, Record, StepFailedNoted
+from milepost.records.paths import find_paths
+
+if TYPE_CHECKING:
+    from milepost.runtime.active import ActiveRun
+
+Home: TypeAlias = "asyncio.Task[Any] | int"
+AnySpec: TypeAlias = StepSpec | EffectSpec
+
+current: ContextVar[Scope | None] = ContextVar("milepost_scope", default=None)
+
+
+def here() -> Home:
+    """Return the running asyncio task, else this thread's id."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return task if task is not None else threading.get_ident()
+
+
+@dataclass(slots=True)
+class RuntimeCall(Call[Any]):
+    """A call with what carrying it out takes: its scope, its arguments as given, its body's state."""
+
+    scope: Scope = None  # type: ignore[assignment]  # always given; a dataclass wants a default after defaults
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] | None = None
+    in_body: bool = False
+    cancelled: bool = False
+    inner: Scope | None = None
+
+
+class Scope:
+    """One execution of one body. `path` is '' for the task's own."""
+
+    __slots__ = (
+        "_counts", "_taken", "active", "attempt", "call", "expected", "giving_up", "home", "path", "pid", "run", "signalled",
+        "spent", "unsettled",
+    )  # fmt: skip
+
+    def __init__(self, run: ActiveRun, path: str, call: RuntimeCall | None, attempt: int) -> None:
+        self.run, self.path, self.call, self.attempt = run, path, call, attempt
+        self.home: Home = here()
+        self.pid = os.getpid()
+        self.signalled: Signal | None = None
+        self.giving_up = False  # a call of this body raised: a task group may be cancelling the others
+        self.active = 0  # calls of this body under way
+        self.spent: dict[str, Any] = {}
+        self.unsettled: dict[str, tuple[Record, bool]] = {}  # failures the plan was told of and may have caught
+        self._counts: dict[str, int] = {}
+        self._taken: set[str] = set()
+        self.expected = run.finished_before(path)  # finished records not called again yet; True: on its own line
+
+    # ── naming ──────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, own: bool | None = None) -> RuntimeCall:
+        """Name a call. Raises: DuplicateStep, BadName, NotEncodable, OutsideRun in a forked child."""
+        self.check_process(spec.name)
+        bound = spec.arguments.bind(args, dict(kwargs))
+        encoded = spec.arguments.encode(bound)
+        branch = (here() != self.home) if own is None else not own
+        if not branch:
+            self.giving_up = False
+            self.note_caught(own_line_only=True)
+        item_key = self._item_key(spec, args, kwargs)
+        with self.run.lock:
+            path = self._name(spec, item_key, branch, encoded)
+            unclaimed = self._claim(path, branch)
+        run = self.run
+        return RuntimeCall(
+            spec=spec,
+            path=path,
+            branch=branch,
+            bound=bound,
+            encoded=encoded,
+            fingerprint=fingerprint(encoded, run.seal_key),
+            item_key=item_key,
+            snapshot=run.snapshot,
+            run_id=run.run_id,
+            task=run.task.name,
+            permissions=run.task.permissions,
+            lease_s=run.lease_s,
+            unclaimed=unclaimed,
+            paths=self._sources(spec, bound) if spec.arguments.holds_paths else (),
+            looked_up=run.looked_up.pop(path, None) if run.looked_up else None,
+            elsewhere=run.elsewhere(spec, item_key, path) if isinstance(spec, EffectSpec) else None,
+            scope=self,
+            args=args,
+            kwargs=kwargs,
+        )
+
+    def check_process(self, name: str) -> None:
+        if self.pid != os.getpid():
+            raise OutsideRun(path=name, reason="this process was forked from the one that holds the run")
+
+    def _item_key(self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        if spec.key is None:
+            return None
+        value = spec.key(*args, **kwargs)
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise BadName(what=f"key= of {spec.name}", name=repr(value)[:80], reason="expected a str or an int")
+        return checked_name(f"key= of {spec.name}", str(value))
+
+    def _name(self, spec: AnySpec, item_key: str | None, branch: bool, encoded: bytes) -> str:
+        name = spec.name
+        if item_key is not None:
+            name = f"{name}[{item_key}]"
+        elif branch:
+            name = f"{name}[~{digest(encoded)[:12]}]"
+        number = self._counts.get(name, 0) + 1
+        path = f"{self.path}/{name}" if self.path else name
+        if number > 1 and (item_key is not None or isinstance(spec, EffectSpec)):
+            raise DuplicateStep(run_id=self.run.run_id, path=path, reason="the same name and key in one body")
+        self._counts[name] = number
+        return path if number == 1 else f"{path}#{number}"
+
+    def _claim(self, path: str, branch: bool) -> tuple[str, ...]:
+        """Take the name; on the own line return finished records of that line which were not called again yet."""
+        self._taken.add(path)
+        if not self.expected:
+            return ()
+        known = self.expected.pop(path, None) is not None
+        if known or branch:
+            return ()
+        return tuple(name for name, own_line in self.expected.items() if own_line)
+
+    def _sources(self, spec: AnySpec, bound: Mapping[str, Any]) -> list[dict[str, Any]]:
+        written = spec.writes if isinstance(spec, StepSpec) else ()
+        watched = [bound[name] for name in spec.arguments.watched if name in bound and name not in written]
+        return [{"kind": "path", "path": str(path)} for value in watched for _, path in find_paths(value)]
+
+    def uncalled(self) -> tuple[str, ...]:
+        """Return finished records that this body, having returned, did not call again."""
+        accepted = self.run.snapshot.accepted_plan
+        return tuple(path for path in self.expected if path not in accepted)
+
+    def failed(self, call: RuntimeCall) -> None:
+        """Remember that the plan was told of a failure: when it goes on, it has caught it."""
+        s = self.run.snapshot
+        step, effect = s.steps.get(call.path), s.effects.get(call.path)
+        last = effect.last.outcome if effect is not None and effect.last is not None else None
+        noted: StepFailedNoted | OutcomeRecorded | None = step.failure if step is not None else last
+        if noted is None or noted.final or getattr(noted, "outcome", Outcome.REJECTED) != Outcome.REJECTED:
+            return
+        self.unsettled[call.path] = (replace(noted, final=True), call.branch)
+
+    def note_caught(self, *, own_line_only: bool = False) -> None:
+        """Make failures final that the plan has caught and gone on from: the same on each resume."""
+        caught = [path for path, (_, branch) in self.unsettled.items() if not (own_line_only and branch)]
+        if caught:
+            self.run.journal.append([self.unsettled.pop(path)[0] for path in caught])
+
+    # ── being under way ─────────────────────────────────────────────────────────────────────────────
+
+    def enter(self) -> None:
+        """Count a call as under way; the body that made it is quiet meanwhile."""
+        with self.run.lock:
+            if self.active > 0:
+                self.run.busy += 1
+            self.active += 1
+
+    def leave(self) -> None:
+        with self.run.lock:
+            self.active -= 1
+            if self.active > 0:
+                self.run.busy -= 1
+        if self.run.watched:
+            self.run.changed()
+
+    def signal(self, raised: Signal) -> None:
+        """Mark this body and all around it: none of them is verified, whatever they swallow (sticky)."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.signalled is None:
+                scope.signalled = raised
+            scope = scope.call.scope if scope.call is not None else None
+
+
+def carry(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Carry the current run into a thread of your own pool: `pool.submit(milepost.carry(extract), x)`."""
+    import contextvars
+
+    context = contextvars.copy_context()
+
+    def carried(*args: Any, **kwargs: Any) -> Any:
+        return context.copy().run(function, *args, **kwargs)
+
+    return carried

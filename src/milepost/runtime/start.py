@@ -1,0 +1,402 @@
+"""The door of a run: open or create it, drive its journey, tell how it ended. `run()` and `resume` come through here.
+
+Inside a run signals unwind; outside this door there are only results and `MilepostError`s.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from milepost.errors import (
+    AttemptsUsed,
+    InputsDiffer,
+    LeaseLost,
+    LeaseTaken,
+    MilepostError,
+    OutcomeUnknown,
+    PlanChanged,
+    QuestionError,
+    RequestChanged,
+    RunEnded,
+    RunInterrupted,
+    RunPaused,
+    RunStopping,
+    RunUnknown,
+    RunWaiting,
+    SourceChanged,
+    StepFailed,
+    StoreWentBack,
+    VersionsChanged,
+    WrongTask,
+)
+from milepost.protocol.decide import World
+from milepost.protocol.failure import error_record
+from milepost.protocol.keys import checked_name
+from milepost.protocol.ops import Artifact
+from milepost.protocol.questions import small_artifact
+from milepost.protocol.snapshot import format_time
+from milepost.protocol.spec import TaskSpec
+from milepost.records.canonical import digest, parse
+from milepost.records.compare import difference
+from milepost.records.fingerprint import fingerprint
+from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, Pointer, QuestionKind, RunStarted, RunStatus
+from milepost.records.paths import find_paths
+from milepost.records.seal import Sealer, key_name
+from milepost.runtime import crash
+from milepost.runtime.active import ActiveRun, RunOptions
+from milepost.runtime.adrive import drive_async
+from milepost.runtime.clock import Clock, SystemClock
+from milepost.runtime.drive import drive
+from milepost.runtime.journal import Journal
+from milepost.runtime.journey import Done, StillAsks, journey, resumed, witnessed
+from milepost.runtime.keeping import Artifacts
+from milepost.runtime.leases import KEEPER, me, take
+from milepost.runtime.opening import Opened, read_snapshot
+from milepost.runtime.registry import check_unambiguous
+from milepost.runtime.scope import RuntimeCall
+from milepost.runtime.witness import witness_of
+from milepost.sources import observe, of_path
+from milepost.stores.contract import Lease, NewRun, Store
+
+
+@dataclass(slots=True)
+class Inputs:
+    """The inputs of a start: None for a resume, which takes the recorded ones."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Opening:
+    """A run about to go on: what the journey needs, or the recorded result of one that is done."""
+
+    run: ActiveRun
+    call: RuntimeCall
+    world: World
+    is_resume: bool
+
+
+def run_task(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions) -> Any:
+    """Run or resume a task in this thread until it is done, waits, asks or fails.
+
+    Raises: QuestionError, RunWaiting, StepFailed, Declined, RefusedError, MisuseError, UnavailableError, RunInterrupted.
+    Crash: whatever is recorded stands; the next start goes on from there.
+    """
+    found = _open(task, run_id, inputs, store, options)
+    if not isinstance(found, Opening):
+        return found[0]
+    try:
+        if found.is_resume:
+            drive(resumed(found.run), found.run, found.call)
+        return drive(journey(found.run, found.call, found.world), found.run, found.call)
+    except BaseException as error:
+        raise told(found.run, error) from _cause(error)
+    finally:
+        _close(found.run)
+
+
+async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions) -> Any:
+    """As `run_task`, on the running event loop."""
+    found = _open(task, run_id, inputs, store, options)
+    if not isinstance(found, Opening):
+        return found[0]
+    try:
+        if found.is_resume:
+            await drive_async(resumed(found.run), found.run, found.call)
+        return await drive_async(journey(found.run, found.call, found.world), found.run, found.call)
+    except BaseException as error:
+        raise told(found.run, error) from _cause(error)
+    finally:
+        _close(found.run)
+
+
+# ── opening ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _open(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions) -> Opening | tuple[Any]:
+    if crash.armed is None:
+        crash.arm_from(options.environ)
+    run_id = checked_name("run id", run_id)
+    check_unambiguous(task)
+    clock: Clock = options.clock or SystemClock()
+    encoded = _encoded_inputs(task, inputs)
+    if inputs is not None:
+        now = format_time(clock.now())
+        new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock))
+        lease = store.create_run(new)
+        if lease is not None:
+            return _first_start(task, lease, inputs, encoded, store, options, clock)
+    return _resume(task, run_id, inputs, encoded, store, options, clock)
+
+
+def _encoded_inputs(task: TaskSpec, inputs: Inputs | None) -> bytes:
+    if inputs is None:
+        return b""
+    return task.arguments.round_trip(task.arguments.bind(inputs.args, dict(inputs.kwargs)))
+
+
+def _first_start(
+    task: TaskSpec, lease: Lease, inputs: Inputs, encoded: bytes, store: Store, options: RunOptions, clock: Clock
+) -> Opening:
+    sealer = Sealer(lease.run_id, options.seal_key)
+    opening = _opening(task, lease, Opened(_row(store, lease.run_id), sealer), store, options, clock)
+    _give(opening.call, inputs.args, inputs.kwargs)
+    try:
+        record, artifacts = _run_started(task, lease.run_id, encoded, opening.run)
+        opening.run.journal.append((record,), artifacts)
+    except BaseException as error:
+        _close(opening.run)
+        raise told(opening.run, error) from _cause(error)
+    return opening
+
+
+def _row(store: Store, run_id: str) -> Any:
+    row = store.run(run_id)
+    if row is None:
+        raise RunUnknown(run_id=run_id, location=store.location)
+    return row
+
+
+def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) -> tuple[RunStarted, list[Artifact]]:
+    artifacts = [_kept_inputs(run, encoded)]
+    sources = _input_sources(task, encoded, run.seal_key)
+    if sources is not None:
+        artifacts.append(sources)
+    record = RunStarted(
+        at=format_time(run.clock.now()),
+        task=task.name,
+        target=task.target,
+        folder=os.getcwd(),
+        inputs=artifacts[0].pointer,
+        inputs_fingerprint=fingerprint(encoded, run.seal_key),
+        versions=task.versions(),
+        family=run_id,
+        sources=sources.pointer if sources is not None else None,
+    )
+    return record, artifacts
+
+
+def _kept_inputs(run: ActiveRun, encoded: bytes) -> Artifact:
+    if len(encoded) > ARTIFACT_ROW_MAX:
+        return run.journal.artifacts.keep(encoded, "application/json")
+    return Artifact(Pointer(digest(encoded), len(encoded)), encoded)
+
+
+def _input_sources(task: TaskSpec, encoded: bytes, seal_key: bytes | None) -> Artifact | None:
+    """Observe the files among the inputs, so that a resume notices when they changed."""
+    if not task.arguments.holds_paths:
+        return None
+    paths = [Path(path) for _, path in find_paths(task.arguments.decode(encoded))]
+    seen = [{"role": "read", **observe(of_path(path).descriptor(), seal_key=seal_key).to_json()} for path in paths]
+    return small_artifact(seen) if seen else None
+
+
+def _resume(
+    task: TaskSpec,
+    run_id: str,
+    inputs: Inputs | None,
+    encoded: bytes,
+    store: Store,
+    options: RunOptions,
+    clock: Clock,
+) -> Opening | tuple[Any]:
+    row = _row(store, run_id)
+    if row.task != task.name:
+        raise WrongTask(run_id=run_id, expected=row.task, found=task.name)
+    if row.progress.status in ENDED:
+        return _recorded(task, read_snapshot(store, run_id, options.seal_key), inputs, encoded, store)
+    lease = take(store, run_id, clock, options.lease_s)
+    try:
+        opened = read_snapshot(store, run_id, options.seal_key)
+        if opened.refusal is not None:
+            raise opened.refusal
+        if opened.snapshot.started is None and inputs is not None:
+            return _first_start(task, lease, inputs, encoded, store, options, clock)
+        if opened.snapshot.started is None:
+            raise RunUnknown(run_id=run_id, location=f"{store.location} (it died before its first record)")
+        _check_inputs(opened, inputs, encoded, store)
+    except BaseException:
+        store.release(lease)
+        raise
+    return _going_on(task, lease, opened, store, options, clock)
+
+
+def _going_on(
+    task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock
+) -> Opening:
+    opening = _opening(task, lease, opened, store, options, clock)
+    started = opened.snapshot.started
+    assert started is not None
+    try:
+        recorded = opening.run.journal.artifacts.load(started.inputs, "inputs of the run")
+        args, kwargs = task.arguments.spread(task.arguments.decode(recorded))
+        _give(opening.call, args, kwargs)
+    except BaseException:
+        _close(opening.run)
+        raise
+    opening.is_resume = True
+    opening.run.unread = frozenset(p for p, s in opened.snapshot.steps.items() if s.verified is not None)
+    return opening
+
+
+def _opening(
+    task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock
+) -> Opening:
+    witness = witness_of(store.store_id, lease.run_id, options.environ)
+    journal = Journal(
+        store,
+        lease,
+        opened.sealer,
+        opened.snapshot,
+        seq=opened.head.seq,
+        chains=opened.chains,
+        counts=opened.counts,
+        witness=witness,
+        watch=options.watch,
+    )
+    run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
+    seals = {line.seq: line.seal for line, _ in opened.records[-1:]}
+    behind = witnessed(opened.head.seq, opened.head, witness) if opened.records else None
+    del seals
+    world = World(at=format_time(clock.now()), run_id=lease.run_id, ask_on_version_change=task.on_version_change == "ask")
+    if behind is not None:
+        world.went_back_to, world.witnessed = behind
+    world.answers = {a.question_id: a for a in store.answers(lease.run_id) if a.accepted}
+    world.cancel = opened.row.cancel
+    KEEPER.add(run)
+    return Opening(run, _root_call(run), world, is_resume=False)
+
+
+def _root_call(run: ActiveRun) -> RuntimeCall:
+    return RuntimeCall(
+        spec=run.task,
+        path="",
+        branch=False,
+        bound={},
+        encoded=b"",
+        fingerprint="",
+        item_key=None,
+        snapshot=run.snapshot,
+        run_id=run.run_id,
+        task=run.task.name,
+        permissions=run.task.permissions,
+        lease_s=run.lease_s,
+    )
+
+
+def _give(call: RuntimeCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    call.args, call.kwargs = args, kwargs
+
+
+def _check_inputs(opened: Opened, inputs: Inputs | None, encoded: bytes, store: Store) -> None:
+    """Refuse a start under a known run id with other inputs than it has. Raises: InputsDiffer."""
+    started = opened.snapshot.started
+    assert started is not None
+    if inputs is None or digest(encoded) == started.inputs.digest:
+        return
+    recorded = Artifacts(store, opened.row.run_id, snapshot=opened.snapshot).load(started.inputs, "inputs of the run")
+    changes = difference(parse(recorded), parse(encoded))
+    raise InputsDiffer(run_id=opened.row.run_id, difference="; ".join(str(change) for change in changes[:3]))
+
+
+def _recorded(task: TaskSpec, opened: Opened, inputs: Inputs | None, encoded: bytes, store: Store) -> tuple[Any]:
+    """Return the recorded result of a run that is done. Raises: RunEnded when it ended otherwise."""
+    if opened.refusal is not None:
+        raise opened.refusal
+    _check_inputs(opened, inputs, encoded, store)
+    ended = opened.snapshot.ended
+    if ended is None or ended.output is None or ended.status != RunStatus.DONE:
+        raise RunEnded(run_id=opened.row.run_id, status=opened.row.progress.status)
+    artifacts = Artifacts(store, opened.row.run_id, snapshot=opened.snapshot)
+    return (task.output.decode(artifacts.load(ended.output, "result of the run")),)
+
+
+def _close(run: ActiveRun) -> None:
+    """Wait for what was given up and still runs, write what is left, give the lease back."""
+    KEEPER.remove(run)
+    try:
+        for futures in run.stragglers.values():
+            for _, future in futures:
+                future.exception()
+        if run.broken is None:
+            run.journal.flush()
+    except (MilepostError, LeaseLost):
+        pass  # how the run ended was told already; what is not durable is not there
+    finally:
+        run.journal.close()
+        run.journal.store.release(run.lease)
+
+
+# ── telling ─────────────────────────────────────────────────────────────────────────────────────────
+
+_QUESTIONS: dict[str, type[QuestionError]] = {
+    QuestionKind.SOURCE_CHANGED: SourceChanged,
+    QuestionKind.REQUEST_CHANGED: RequestChanged,
+    QuestionKind.PLAN_CHANGED: PlanChanged,
+    QuestionKind.VERSIONS_CHANGED: VersionsChanged,
+    QuestionKind.OUTCOME_UNKNOWN: OutcomeUnknown,
+    QuestionKind.ATTEMPTS_USED: AttemptsUsed,
+    QuestionKind.STORE_WENT_BACK: StoreWentBack,
+}
+
+
+def told(run: ActiveRun, error: BaseException) -> BaseException:
+    """Translate how a journey ended into what the caller sees: our ordinary errors, no group, no signal."""
+    if isinstance(error, LeaseLost) or isinstance(run.broken, LeaseLost):
+        return LeaseTaken(run_id=run.run_id, token=run.lease.token)
+    if isinstance(run.broken, MilepostError):
+        return run.broken
+    if isinstance(error, (RunPaused, StillAsks)):
+        return _asking(run) if run.snapshot.questions else _waiting(run)
+    if isinstance(error, RunStopping):
+        return RunInterrupted(run_id=run.run_id, signal_number=run.stop_signal or 15)
+    if isinstance(error, Done):
+        return RunEnded(run_id=run.run_id, status=error.status)
+    if isinstance(error, BaseExceptionGroup):
+        return told(run, first_of(error))
+    if isinstance(error, MilepostError) or not isinstance(error, Exception):
+        return error
+    return StepFailed(run_id=run.run_id, path="the plan", attempt=run.snapshot.resumes + 1, error=str(error_record(error)))
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what a group is about: one of our errors if there is one, else its first exception."""
+    leaves: list[BaseException] = []
+
+    def collect(error: BaseException) -> None:
+        if isinstance(error, BaseExceptionGroup):
+            for inner in error.exceptions:
+                collect(inner)
+        else:
+            leaves.append(error)
+
+    collect(group)
+    return next((leaf for leaf in leaves if isinstance(leaf, MilepostError)), leaves[0])
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    return error if isinstance(error, Exception) and not isinstance(error, MilepostError) else error.__cause__
+
+
+def _asking(run: ActiveRun) -> QuestionError:
+    question = next(iter(run.snapshot.questions.values()))
+    return _QUESTIONS[question.question_kind](
+        run_id=run.run_id,
+        question_id=question.question_id,
+        path=question.path,
+        question=question.sentence,
+        count=len(run.snapshot.questions),
+    )
+
+
+def _waiting(run: ActiveRun) -> RunWaiting:
+    until, reason = run.waiting or ("later", "")
+    return RunWaiting(run_id=run.run_id, until=until, reason=reason)
+
+
+__all__ = ["Inputs", "replace", "run_task", "run_task_async"]

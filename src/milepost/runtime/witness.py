@@ -1,0 +1,51 @@
+"""The witness: outside the store, one small file per run remembers the newest head this machine saw.
+
+It is written after each commit, never before, and not fsynced: so it is never ahead of an honest store, and a
+store that went back in time (a restored backup, a rolled-back file system) shows (design §7, Seals).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+_SIZE = 20 + 64
+
+
+class Witness:
+    """Remembers (seq, seal) of one run. A witness that cannot be kept is no reason to stop a run: it is optional."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def read(self) -> tuple[int, bytes] | None:
+        """Return the newest remembered (seq, seal); None when there is none or it was torn by a power cut."""
+        try:
+            text = self._path.read_bytes()[:_SIZE].decode("ascii")
+            return int(text[:20]), bytes.fromhex(text[20:_SIZE])
+        except (OSError, ValueError):
+            return None
+
+    def write(self, seq: int, seal: bytes) -> None:
+        """Overwrite what is remembered. Crash: the older or the newer one, or none."""
+        with contextlib.suppress(OSError):
+            if self._descriptor is None:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.pwrite(self._descriptor, b"%020d%b" % (seq, seal.hex().encode("ascii")), 0)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def witness_of(store_id: str, run_id: str, environ: Mapping[str, str]) -> Witness:
+    """Return the witness in the user's state folder (XDG_STATE_HOME, else ~/.local/state)."""
+    state = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "/nonexistent", ".local", "state")
+    name = hashlib.sha256(f"{store_id}\0{run_id}".encode()).hexdigest()[:40]
+    return Witness(Path(state) / "milepost" / "witness" / name)

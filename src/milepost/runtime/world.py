@@ -1,0 +1,114 @@
+"""What the world says now, for `decide`: sources, versions, what providers know of open intents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from milepost.protocol.decide import SourceCheck, VersionCheck
+from milepost.protocol.ops import Load, Observe, Steps
+from milepost.protocol.snapshot import Snapshot
+from milepost.records.canonical import parse
+from milepost.records.model import Pointer
+from milepost.runtime.registry import spec_of
+from milepost.sources import Observation, changes, key_of, name_of
+
+COMPARED = ("code", "version")
+"""Versions of a step that are compared step by step; the others are the task's."""
+
+
+@dataclass(slots=True)
+class _Expected:
+    observation: Observation
+    role: str
+    order: int
+    steps: list[str] = field(default_factory=list)
+
+
+def check_sources(s: Snapshot) -> Steps[list[SourceCheck]]:
+    """Compare what the last verified record that read, wrote or returned a source says with what is there now."""
+    expected = yield from _expectations(s)
+    if not expected:
+        return []
+    kept = yield from kept_files(s)
+    found = yield Observe([e.observation.descriptor for e in expected.values()])
+    return [
+        _check(s, key, expectation, now, kept) for (key, expectation), now in zip(expected.items(), found, strict=True)
+    ]
+
+
+def _check(
+    s: Snapshot, key: str, expectation: _Expected, now: Observation, kept: Mapping[str, dict[str, Any]]
+) -> SourceCheck:
+    accepted = s.accepted_sources.get(key)
+    fingerprint = expectation.observation.fingerprint
+    if accepted is not None and accepted[0] >= expectation.order:
+        fingerprint = accepted[1]
+    gone = now.fingerprint is None and fingerprint is not None
+    return SourceCheck(
+        key=key,
+        name=name_of(expectation.observation.descriptor),
+        expected=fingerprint,
+        found=now.fingerprint,
+        steps=expectation.steps,
+        changes=changes(expectation.observation, now) if now.fingerprint != fingerprint else (),
+        can_put_back=gone and kept.get(key, {}).get("fingerprint") == fingerprint,
+    )
+
+
+def _expectations(s: Snapshot) -> Steps[dict[str, _Expected]]:
+    """Fold the manifests of what counts, in the order of their checkpoints."""
+    found: dict[str, _Expected] = {}
+    for path, order, pointer in _manifests(s):
+        entries: Any = parse((yield Load(pointer, f"sources of {path or 'the run'}")))
+        for entry in entries:
+            observation = Observation.from_json({k: v for k, v in entry.items() if k != "role"})
+            key = key_of(observation.descriptor)
+            readers = found[key].steps if key in found and entry["role"] == "read" else []
+            found[key] = _Expected(observation, entry["role"], order, [*readers, *([path] if path else [])])
+    return found
+
+
+def _manifests(s: Snapshot) -> list[tuple[str, int, Pointer]]:
+    verified = [
+        (state.path, state.verified_order, state.verified.sources)
+        for state in s.steps.values()
+        if state.verified is not None and state.verified.sources is not None and s.counts(state.path)
+    ]
+    started = [("", 0, s.started.sources)] if s.started is not None and s.started.sources is not None else []
+    return sorted(started + verified, key=lambda item: item[1])
+
+
+def kept_files(s: Snapshot) -> Steps[dict[str, dict[str, Any]]]:
+    """Return for each source key the newest file entry whose content is an artifact, with its fingerprint."""
+    found: dict[str, dict[str, Any]] = {}
+    for state in sorted(s.steps.values(), key=lambda state: state.verified_order):
+        if state.verified is None or state.verified.files is None or state.verified.sources is None:
+            continue
+        files: Any = parse((yield Load(state.verified.files, f"files of {state.path}")))
+        sources: Any = parse((yield Load(state.verified.sources, f"sources of {state.path}")))
+        fingerprints = {e["descriptor"].get("path"): e["fingerprint"] for e in sources if e["role"] == "output"}
+        for entry in files:
+            key = key_of({"kind": entry["kind"], "path": entry["path"]})
+            found[key] = {**entry, "fingerprint": fingerprints.get(entry["path"])}
+    return found
+
+
+def check_versions(s: Snapshot, now: Mapping[str, str]) -> list[VersionCheck]:
+    """Return the versions that differ: of the task, and of each verified step whose code is declared here."""
+    found: list[VersionCheck] = []
+    if dict(s.versions) != dict(now):
+        found.append(VersionCheck("", dict(s.versions), dict(now)))
+    for path, state in s.steps.items():
+        if state.verified is None:
+            continue
+        old = _compared(s.step_versions.get(path, state.verified.versions))
+        spec = spec_of(path, old)
+        if spec is not None and old and _compared(spec.versions) != old:
+            found.append(VersionCheck(path, old, _compared(spec.versions)))
+    return found
+
+
+def _compared(versions: Mapping[str, Any]) -> dict[str, str]:
+    return {name: versions[name] for name in COMPARED if name in versions}
