@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -201,7 +200,8 @@ class SqliteStore:
         self._locks.drop_all()
 
 
-_open_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+_open_stores: set[SqliteStore] = set()
+"""Strong on purpose: a store its owner forgot still commits what was appended to it."""
 
 
 def _forget_all_in_child() -> None:
