@@ -134,6 +134,7 @@ class Committer:
     def forget_in_child(self) -> None:
         """Let a forked child know of nothing: locks may be held by threads it does not have."""
         self._queue.clear()
+        self._newest = None
         self._over = _FORKED
         self._reset()
 

@@ -37,7 +37,7 @@ class Leases:
                     return None
                 lease = self._take(run.run_id, 1, run.holder)
         except BaseException:
-            self._drop(lease)
+            self._free(lease)
             raise
         return lease
 
@@ -58,7 +58,7 @@ class Leases:
                 lease = self._take(run_id, token + 1, holder)
                 connection.execute(SQL["take_lease"], (*_holder_values(holder), holder.since, run_id, token))
         except BaseException:
-            self._drop(lease)
+            self._free(lease)
             raise
         self._locks.drop(run_id, token)
         return lease
@@ -70,7 +70,10 @@ class Leases:
             return done.rowcount == 1
 
     def release(self, lease: Lease) -> None:
-        """Give a run back. Crash: given back, or still held by a process whose lock is free, which says the same."""
+        """Give a run back. Crash: given back, or still held by a process whose lock is free, which says the same.
+
+        Raises: StoreUnavailable when the row could not be written; the lock is free all the same.
+        """
         try:
             with self._writer.transaction("release lease") as connection:
                 connection.execute(SQL["release_lease"], (lease.run_id, lease.token))
@@ -81,10 +84,10 @@ class Leases:
         self._locks.take(run_id, token)
         return Lease(run_id, token, holder)
 
-    def _drop(self, lease: Lease | None) -> None:
-        """Undo a lock whose lease was not committed; never another holder's."""
+    def _free(self, lease: Lease | None) -> None:
+        """Let go of a lock whose lease was not committed, or perhaps was; never of another holder's."""
         if lease is not None:
-            self._locks.drop(lease.run_id, lease.token)
+            self._locks.free(lease.run_id, lease.token)
 
     def _may_succeed(self, held: Held, holder: Holder, still: Held | None) -> bool:
         if still is not None and (still.token, still.beat) == (held.token, held.beat):

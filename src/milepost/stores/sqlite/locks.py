@@ -53,7 +53,11 @@ class LockFiles:
         path = self._path(run_id, token)
         with suppress(OSError):  # a file left behind is harmless: no row points at its token any more
             path.unlink(missing_ok=True)
-        handle = self._held.pop(path, None)
+        self.free(run_id, token)
+
+    def free(self, run_id: str, token: int) -> None:
+        """Let go of a lock and leave its file: if the lease was committed after all, its holder is gone."""
+        handle = self._held.pop(self._path(run_id, token), None)
         if handle is not None:
             os.close(handle)
 
