@@ -102,6 +102,10 @@ class Journal:
             ticket.wait()
             self.durable(head)
 
+    def close(self) -> None:
+        if self._witness is not None:
+            self._witness.close()
+
     def _seal(self, record: Record) -> StoredRecord:
         chain = record.chain()
         if isinstance(record, StepVerified) and record.path in self._chains:

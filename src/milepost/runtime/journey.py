@@ -42,7 +42,6 @@ from milepost.runtime.active import ActiveRun
 from milepost.runtime.files import put_back
 from milepost.runtime.registry import spec_of
 from milepost.runtime.scope import RuntimeCall
-from milepost.runtime.witness import Witness
 from milepost.runtime.world import check_sources, check_versions, kept_files
 
 
@@ -291,14 +290,3 @@ def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
 def _end(run: ActiveRun, status: RunStatus) -> Steps[None]:
     now = yield Now()
     yield Append((RunEnded(at=now.text, status=status),), wait=True)
-
-
-def witnessed(run_seq: int, seal_at: Any, witness: Witness) -> tuple[int, int] | None:
-    """Compare the store with the witness: None when they agree, else (agrees up to, witnessed)."""
-    seen = witness.read()
-    if seen is None:
-        return None
-    seq, seal = seen
-    if seq <= run_seq and seal_at(seq) == seal:
-        return None
-    return (min(seq - 1, run_seq), seq)

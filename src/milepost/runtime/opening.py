@@ -12,6 +12,7 @@ from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMiss
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import Checkpoint, Record, StepVerified, decode_record
 from milepost.records.seal import Sealer, key_name
+from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, RunRow, Store, StoredRecord
 
 
@@ -129,3 +130,19 @@ def check_inner_heads(opened: Opened) -> None:
                     record=f"record {line.seq} (step_verified {record.path})",
                     reason="the records inside the step are not those it sealed",
                 )
+
+
+def went_back(store: Store, opened: Opened, witness: Witness) -> tuple[int, int] | None:
+    """Compare the store with what this machine saw of it: None when they agree, else (agrees up to, witnessed)."""
+    seen = witness.read()
+    if seen is None or opened.refusal is not None:
+        return None
+    seq, seal = seen
+    head = opened.head
+    if seq > head.seq:
+        return head.seq, seq
+    if seq == head.seq:
+        return None if seal == head.seal else (seq - 1, seq)
+    line = next(iter(store.records(opened.row.run_id, after=seq - 1)), None)
+    agrees = line is not None and opened.sealer.head(seq, line.seal) == seal
+    return None if agrees else (seq - 1, seq)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,10 @@ from milepost.runtime.adrive import drive_async
 from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.drive import drive
 from milepost.runtime.journal import Journal
-from milepost.runtime.journey import Done, StillAsks, journey, resumed, witnessed
+from milepost.runtime.journey import Done, StillAsks, journey, resumed
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
-from milepost.runtime.opening import Opened, read_snapshot
+from milepost.runtime.opening import Opened, read_snapshot, went_back
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.witness import witness_of
@@ -260,9 +260,7 @@ def _opening(
         watch=options.watch,
     )
     run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
-    seals = {line.seq: line.seal for line, _ in opened.records[-1:]}
-    behind = witnessed(opened.head.seq, opened.head, witness) if opened.records else None
-    del seals
+    behind = went_back(store, opened, witness)
     world = World(at=format_time(clock.now()), run_id=lease.run_id, ask_on_version_change=task.on_version_change == "ask")
     if behind is not None:
         world.went_back_to, world.witnessed = behind
@@ -398,5 +396,3 @@ def _waiting(run: ActiveRun) -> RunWaiting:
     until, reason = run.waiting or ("later", "")
     return RunWaiting(run_id=run.run_id, until=until, reason=reason)
 
-
-__all__ = ["Inputs", "replace", "run_task", "run_task_async"]

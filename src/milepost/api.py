@@ -1,0 +1,289 @@
+"""What the decorators make: tasks, steps, effects. The only room that wires declarations, runtime and store.
+
+`def` and `async def` are equal. Outside any run a step is the plain function and an effect is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from milepost.errors import BlocksLoop, OutsideRun
+from milepost.protocol.keys import Key
+from milepost.protocol.outcomes import Applied
+from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
+from milepost.runtime import leases
+from milepost.runtime.active import RunOptions
+from milepost.runtime.adrive import drive_call_async
+from milepost.runtime.drive import drive_call
+from milepost.runtime.map import map_calls, map_calls_async, named_calls
+from milepost.runtime.registry import register_call
+from milepost.runtime.scope import Scope, current, here
+from milepost.runtime.start import Inputs, run_task, run_task_async
+from milepost.stores.contract import Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+
+RUN_VARIABLE = "MILEPOST_RUN"
+"""Set for child processes while a run is active: `PID RUN_ID`."""
+
+
+def _outside(name: str) -> None:
+    """Refuse a call from a thread or child process that belongs to no run while one is active. Raises: OutsideRun."""
+    if leases.active_runs():
+        raise OutsideRun(path=name, reason="a run is active in this process, but this thread does not belong to it")
+    parent, _, run_id = os.environ.get(RUN_VARIABLE, "").partition(" ")
+    if parent and parent != str(os.getpid()):
+        raise OutsideRun(path=name, reason=f"this process was started by run {run_id}, but does not belong to it")
+
+
+def _blocks_loop(scope: Scope) -> bool:
+    """Say whether a synchronous call would block a loop that is not blocked by the body's own task already."""
+    at = here()
+    if isinstance(at, int):
+        return False
+    body_is_async = scope.call.spec.is_async if scope.call is not None else scope.run.task.is_async
+    return body_is_async or at is not scope.home
+
+
+class _Callable:
+    spec: StepSpec | EffectSpec
+
+    def _wrap(self, spec: StepSpec | EffectSpec) -> None:
+        self.spec = spec
+        functools.update_wrapper(self, spec.function)
+        register_call(spec)
+
+    def __repr__(self) -> str:
+        return f"<milepost {type(self).__name__.lower()} {self.spec.name}>"
+
+
+class Step(_Callable, Generic[P, R]):
+    """A synchronous step: calling it inside a run ends at a checkpoint."""
+
+    spec: StepSpec
+
+    def __init__(self, spec: StepSpec) -> None:
+        self._wrap(spec)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the step, or return its verified output. Raises: StepFailed, BlocksLoop on a running loop."""
+        scope = current.get()
+        if scope is None:
+            _outside(self.spec.name)
+            return self.spec.function(*args, **kwargs)  # type: ignore[no-any-return]
+        if _blocks_loop(scope):
+            raise BlocksLoop(path=self.spec.name, name=self.spec.name)
+        return drive_call(scope.begin(self.spec, args, kwargs))  # type: ignore[no-any-return]
+
+    def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Run the step from an async task: its body in a thread, the loop stays free."""
+        scope = current.get()
+        if scope is None:
+            _outside(self.spec.name)
+            return asyncio.to_thread(self.spec.function, *args, **kwargs)
+        return drive_call_async(scope.begin(self.spec, args, kwargs))
+
+    def map(self: Step[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
+        """Run the step for each item, each with its own checkpoint, at most `concurrency` at once; results in order."""
+        scope = current.get()
+        if scope is None:
+            _outside(self.spec.name)
+            return [self.spec.function(item) for item in items]
+        if _blocks_loop(scope):
+            raise BlocksLoop(path=f"{self.spec.name}.map", name=self.spec.name)
+        return map_calls(named_calls(scope, self.spec, items, concurrency), concurrency)
+
+
+class AsyncStep(_Callable, Generic[P, R]):
+    """An asynchronous step."""
+
+    spec: StepSpec
+
+    def __init__(self, spec: StepSpec) -> None:
+        self._wrap(spec)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Run the step, or return its verified output. It is named here, on the line that calls it."""
+        scope = current.get()
+        if scope is None:
+            _outside(self.spec.name)
+            return self.spec.function(*args, **kwargs)  # type: ignore[no-any-return]
+        return drive_call_async(scope.begin(self.spec, args, kwargs))
+
+    aio = __call__
+
+    def map(self: AsyncStep[[A], R], items: Iterable[A], *, concurrency: int = 1) -> Awaitable[list[R]]:
+        """Run the step for each item, each with its own checkpoint, at most `concurrency` at once; results in order."""
+        scope = current.get()
+        if scope is None:
+            _outside(self.spec.name)
+            return _plain_map(self.spec.function, items)
+        return map_calls_async(named_calls(scope, self.spec, items, concurrency), concurrency)
+
+
+async def _plain_map(function: Callable[[A], Awaitable[R]], items: Iterable[A]) -> list[R]:
+    return [await function(item) for item in items]
+
+
+class Effect(_Callable, Generic[P, R]):
+    """A synchronous effect: one write to an outside system."""
+
+    spec: EffectSpec
+
+    def __init__(self, spec: EffectSpec) -> None:
+        self._wrap(spec)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Send once, or return the recorded result. Raises: StepFailed, Declined, OutsideRun, BlocksLoop."""
+        scope = _scope_for_effect(self.spec)
+        if _blocks_loop(scope):
+            raise BlocksLoop(path=self.spec.name, name=self.spec.name)
+        return drive_call(scope.begin(self.spec, args, kwargs))  # type: ignore[no-any-return]
+
+    def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Send from an async task: the call in a thread, the loop stays free."""
+        return drive_call_async(_scope_for_effect(self.spec).begin(self.spec, args, kwargs))
+
+    def map(self: Effect[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
+        """Send once for each item, at most `concurrency` at once; results in order. Needs key=."""
+        scope = _scope_for_effect(self.spec)
+        if _blocks_loop(scope):
+            raise BlocksLoop(path=f"{self.spec.name}.map", name=self.spec.name)
+        return map_calls(named_calls(scope, self.spec, items, concurrency), concurrency)
+
+    def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, deliberately, without a run: nothing is recorded, nothing protects it."""
+        return _unwrapped(self.spec.function(key, *args, **kwargs))  # type: ignore[no-any-return]
+
+
+class AsyncEffect(_Callable, Generic[P, R]):
+    """An asynchronous effect."""
+
+    spec: EffectSpec
+
+    def __init__(self, spec: EffectSpec) -> None:
+        self._wrap(spec)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Send once, or return the recorded result."""
+        return drive_call_async(_scope_for_effect(self.spec).begin(self.spec, args, kwargs))
+
+    aio = __call__
+
+    def map(self: AsyncEffect[[A], R], items: Iterable[A], *, concurrency: int = 1) -> Awaitable[list[R]]:
+        """Send once for each item, at most `concurrency` at once; results in order. Needs key=."""
+        scope = _scope_for_effect(self.spec)
+        return map_calls_async(named_calls(scope, self.spec, items, concurrency), concurrency)
+
+    async def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, deliberately, without a run: nothing is recorded, nothing protects it."""
+        return _unwrapped(await self.spec.function(key, *args, **kwargs))  # type: ignore[no-any-return]
+
+
+def _unwrapped(value: Any) -> Any:
+    return value.result if isinstance(value, Applied) else value
+
+
+def _scope_for_effect(spec: EffectSpec) -> Scope:
+    scope = current.get()
+    if scope is None:
+        _outside(spec.name)
+        raise OutsideRun(path=spec.name, reason="an effect needs a run that records it")
+    return scope
+
+
+# ── tasks ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _TaskBase:
+    def __init__(self, spec: TaskSpec, options: RunOptions | None = None) -> None:
+        self.spec = spec
+        self._options = options or RunOptions()
+        functools.update_wrapper(self, spec.function)
+
+    def __repr__(self) -> str:
+        return f"<milepost task {self.spec.name}>"
+
+    def _ready(self, *, create: bool) -> tuple[Store, RunOptions]:
+        """Complete the options from the environment and open the store."""
+        options = self._options
+        if not options.environ:
+            options = replace(options, environ=dict(os.environ))
+        if options.seal_key is None and options.environ.get("MILEPOST_SEAL_KEY"):
+            options = replace(options, seal_key=options.environ["MILEPOST_SEAL_KEY"].encode("utf-8"))
+        if options.store is not None:
+            return options.store, options
+        return default_store(create=create, environ=options.environ), options
+
+
+class Task(_TaskBase, Generic[P, R]):
+    """A synchronous task: the plan of steps in code."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the plan plainly, without a run: steps are plain functions, effects are refused."""
+        return self.spec.function(*args, **kwargs)  # type: ignore[no-any-return]
+
+    def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Start a run, or go on with the one of this id; return the task's result.
+
+        Raises: QuestionError, RunWaiting, StepFailed, Declined, RefusedError, MisuseError, UnavailableError,
+        RunInterrupted. Crash: whatever was recorded stands; the same call goes on from there.
+        """
+        store, options = self._ready(create=True)
+        return run_task(self.spec, run_id, Inputs(args, kwargs), store, options)  # type: ignore[no-any-return]
+
+    def resume(self, run_id: str, /) -> R:
+        """Go on with a run that exists, with its recorded inputs. Raises: as `run`; RunUnknown, StoreMissing."""
+        store, options = self._ready(create=False)
+        return run_task(self.spec, run_id, None, store, options)  # type: ignore[no-any-return]
+
+    def options(self, **options: Any) -> Task[P, R]:
+        """Return this task with other run options (see RunOptions), such as `store=` or `wait=False`."""
+        return Task(self.spec, replace(self._options, **options))
+
+
+class AsyncTask(_TaskBase, Generic[P, R]):
+    """An asynchronous task."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Call the plan plainly, without a run."""
+        return self.spec.function(*args, **kwargs)  # type: ignore[no-any-return]
+
+    async def run(self, run_id: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """As `Task.run`, on the running loop."""
+        store, options = self._ready(create=True)
+        return await run_task_async(self.spec, run_id, Inputs(args, kwargs), store, options)  # type: ignore[no-any-return]
+
+    async def resume(self, run_id: str, /) -> R:
+        """As `Task.resume`, on the running loop."""
+        store, options = self._ready(create=False)
+        return await run_task_async(self.spec, run_id, None, store, options)  # type: ignore[no-any-return]
+
+    def options(self, **options: Any) -> AsyncTask[P, R]:
+        """Return this task with other run options (see RunOptions)."""
+        return AsyncTask(self.spec, replace(self._options, **options))
+
+
+_STORES: dict[str, Store] = {}
+
+
+def default_store(*, create: bool, environ: Mapping[str, str]) -> Store:
+    """Return the store found from the working folder, opened once per process and file."""
+    from pathlib import Path
+
+    from milepost.stores.locate import locate, open_store
+
+    found = locate(Path.cwd(), environ)
+    key = f"{os.getpid()} {found}"
+    if found is None or key not in _STORES or not found.exists():
+        store = open_store(create=create, environ=environ)
+        key = f"{os.getpid()} {store.location}"
+        _STORES[key] = store
+    return _STORES[key]

@@ -1,0 +1,310 @@
+"""From a decorated function and its options to a spec: everything is checked here, before anything runs.
+
+Called by `api` only. Raises: BadOption, BadName, NotEncodable, each naming the function and the option.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import sys
+import textwrap
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from milepost.errors import BadOption
+from milepost.protocol.keys import checked_step_name
+from milepost.protocol.outcomes import Applied
+from milepost.protocol.policy import Retry
+from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec, Verifier
+from milepost.records.annotations import function_annotations
+from milepost.records.arguments import ArgumentsCodec
+from milepost.records.canonical import canonical
+from milepost.records.codec import Codec
+
+Function = Callable[..., Any]
+WHY = ("", "expensive", "depended_on", "review")
+SHORT = 12
+"""Hex digits of a digest kept as a version."""
+
+
+def step_spec(
+    function: Function,
+    *,
+    name: str | None = None,
+    verify: Any = (),
+    next: str = "",
+    sources: Sequence[Any] = (),
+    unwatched: Sequence[str] = (),
+    writes: Sequence[str] = (),
+    key: Function | None = None,
+    retry: Retry | None = None,
+    version: str | None = None,
+    why: str = "",
+) -> StepSpec:
+    """Check and gather what `@step` was given."""
+    common = _common(function, "step", name, next, unwatched, key, retry, version, skip_first=False)
+    where = f"step {common['name']}"
+    if why not in WHY:
+        raise BadOption(where=f"{where}, why=", reason=f"expected one of {', '.join(WHY[1:])}, found {why!r}")
+    _check_parameters(where, "writes", writes, common["arguments"])
+    return StepSpec(
+        **common,
+        verifiers=_verifiers(where, verify, common["arguments"], common["is_async"]),
+        sources=tuple(_descriptor(where, source) for source in sources),
+        writes=tuple(writes),
+        why=why,
+    )
+
+
+def effect_spec(
+    function: Function,
+    *,
+    name: str | None = None,
+    key: Function | None = None,
+    lookup: Function | None = None,
+    settle: timedelta | None = None,
+    key_lifetime: timedelta | None = None,
+    retry: Retry | None = None,
+    rejected: Any = (),
+    ref: Function | None = None,
+    permission: str | None = None,
+    provider: str = "",
+    next: str = "",
+    unwatched: Sequence[str] = (),
+    version: str | None = None,
+    scope: Literal["run", "task"] = "run",
+) -> EffectSpec:
+    """Check and gather what `@effect` was given."""
+    common = _common(function, "effect", name, next, unwatched, key, retry, version, skip_first=True)
+    where = f"effect {common['name']}"
+    if lookup is not None and settle is None:
+        raise BadOption(where=f"{where}, lookup=", reason="settle= is missing: how long after a call it may still arrive")
+    if settle is not None and settle < timedelta(0):
+        raise BadOption(where=f"{where}, settle=", reason=f"expected zero or more, found {settle}")
+    if lookup is not None and inspect.iscoroutinefunction(lookup) and not common["is_async"]:
+        raise BadOption(where=f"{where}, lookup=", reason="an async lookup needs an async effect")
+    if scope not in ("run", "task"):
+        raise BadOption(where=f"{where}, scope=", reason=f'expected "run" or "task", found {scope!r}')
+    if scope == "task" and key is None:
+        raise BadOption(where=f"{where}, scope=", reason='scope="task" needs key=, which names the thing across runs')
+    return EffectSpec(
+        **common,
+        provider=provider or common["where"],
+        lookup=lookup,
+        settle=settle,
+        key_lifetime=key_lifetime,
+        rejected=_exceptions(where, rejected),
+        ref=ref,
+        permission=permission,
+        scope=scope,
+    )
+
+
+def task_spec(
+    function: Function,
+    *,
+    name: str | None = None,
+    instructions: str | Path | None = None,
+    model: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    tools: Iterable[Any] = (),
+    permissions: Iterable[str] | None = None,
+    version: str | None = None,
+    on_version_change: Literal["record", "ask"] = "record",
+) -> TaskSpec:
+    """Check and gather what `@task` was given."""
+    where = f"task {name or function.__name__}"
+    if on_version_change not in ("record", "ask"):
+        raise BadOption(where=f"{where}, on_version_change=", reason='expected "record" or "ask"')
+    checked = checked_step_name("task", name or function.__name__)
+    tool_list = list(tools)
+    own = _code_versions(function, version)
+
+    def versions() -> Mapping[str, str]:
+        found = dict(own)
+        if instructions is not None:
+            found["instructions"] = _instructions_version(where, instructions)
+        if model is not None:
+            found["model"] = model if not parameters else f"{model} {_short(canonical(dict(parameters)))}"
+        if tool_list:
+            found["tools"] = _short(canonical([_tool(tool) for tool in tool_list]))
+        return found
+
+    return TaskSpec(
+        name=checked,
+        function=function,
+        is_async=inspect.iscoroutinefunction(function),
+        arguments=ArgumentsCodec(function, skip_first=False, unwatched=(), where=f"{where}, inputs"),
+        output=_output(function, where),
+        target=_target(function),
+        where=_where(function),
+        doc=inspect.getdoc(function) or "",
+        versions=versions,
+        permissions=None if permissions is None else frozenset(permissions),
+        on_version_change=on_version_change,
+        options={"instructions": str(instructions) if isinstance(instructions, Path) else None, "model": model},
+    )
+
+
+# ── what steps and effects have in common ───────────────────────────────────────────────────────────
+
+
+def _common(
+    function: Function,
+    kind: str,
+    name: str | None,
+    next_action: str,
+    unwatched: Sequence[str],
+    key: Function | None,
+    retry: Retry | None,
+    version: str | None,
+    *,
+    skip_first: bool,
+) -> dict[str, Any]:
+    if not callable(function):
+        raise BadOption(where=f"@{kind}", reason=f"expected a function, found {type(function).__name__}")
+    checked = checked_step_name(kind, name or getattr(function, "__name__", ""))
+    where = f"{kind} {checked}"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise BadOption(where=where, reason="a generator has no one output; return a list")
+    if key is not None and not callable(key):
+        raise BadOption(where=f"{where}, key=", reason=f"expected a function of the arguments, found {key!r}")
+    if isinstance(unwatched, str):
+        raise BadOption(where=f"{where}, unwatched=", reason='expected a tuple of names, such as ("client",)')
+    return {
+        "name": checked,
+        "function": function,
+        "is_async": inspect.iscoroutinefunction(function),
+        "arguments": ArgumentsCodec(function, skip_first=skip_first, unwatched=unwatched, where=f"{where}, arguments"),
+        "output": _output(function, where),
+        "key": key,
+        "retry": retry,
+        "next_action": next_action,
+        "versions": _code_versions(function, version),
+        "where": _where(function),
+        "doc": (inspect.getdoc(function) or "").partition("\n")[0],
+    }
+
+
+def _output(function: Function, where: str) -> Codec[Any]:
+    annotation = function_annotations(function, where=where).get("return", Any)
+    if typing.get_origin(annotation) is Applied:
+        annotation = typing.get_args(annotation)[0]
+    return Codec(annotation, where=f"{where}, return value")
+
+
+def _where(function: Function) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def _target(function: Function) -> str:
+    """Return how to import a task again: the file of a script, else the module."""
+    module = sys.modules.get(function.__module__)
+    file = getattr(module, "__file__", None)
+    if file and "<locals>" not in function.__qualname__:
+        return f"{Path(file).resolve()}:{function.__qualname__}"
+    return _where(function)
+
+
+def _check_parameters(where: str, option: str, names: Sequence[str], arguments: ArgumentsCodec) -> None:
+    unknown = [name for name in names if name not in arguments.watched]
+    if unknown:
+        known = ", ".join(arguments.watched) or "none"
+        raise BadOption(where=f"{where}, {option}=", reason=f"{unknown[0]!r} is not among its parameters: {known}")
+
+
+def _descriptor(where: str, source: Any) -> Mapping[str, Any]:
+    if hasattr(source, "descriptor"):
+        return dict(source.descriptor())
+    if isinstance(source, (str, Path)):
+        return {"kind": "path", "path": str(source)}
+    if callable(source):
+        from milepost.sources import Call
+
+        return Call(source).descriptor()
+    raise BadOption(where=f"{where}, sources=", reason=f"expected a source, a path or a function, found {source!r}")
+
+
+def _verifiers(where: str, verify: Any, arguments: ArgumentsCodec, is_async: bool) -> tuple[Verifier, ...]:
+    given = verify if isinstance(verify, (list, tuple)) else (verify,)
+    return tuple(_verifier(where, check, arguments, is_async) for check in given)
+
+
+def _verifier(where: str, check: Any, arguments: ArgumentsCodec, is_async: bool) -> Verifier:
+    if not callable(check):
+        raise BadOption(where=f"{where}, verify=", reason=f"expected functions, found {check!r}")
+    if inspect.iscoroutinefunction(check) and not is_async:
+        raise BadOption(where=f"{where}, verify=", reason="an async verifier needs an async step")
+    name = getattr(check, "name", None) or getattr(check, "__name__", type(check).__name__)
+    declared = getattr(check, "inputs", None)
+    if declared is None:
+        parameters = list(inspect.signature(check).parameters.values())[1:]
+        named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+        declared = tuple(p.name for p in named if p.default is p.empty or p.name in arguments.watched)
+    _check_parameters(where, f"verify={name}, inputs", declared, arguments)
+    return Verifier(str(name), check, tuple(declared))
+
+
+def _exceptions(where: str, given: Any) -> tuple[type[BaseException], ...]:
+    kinds = given if isinstance(given, tuple) else (given,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise BadOption(where=f"{where}, rejected=", reason=f"expected exception classes, found {given!r}")
+    return kinds
+
+
+# ── versions ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _code_versions(function: Function, version: str | None) -> dict[str, str]:
+    """Return the version of a function's code: its syntax tree without decorators, and `version=`."""
+    found = {"code": _code_digest(function)}
+    if version is not None:
+        found["version"] = version
+    return found
+
+
+def _code_digest(function: Function) -> str:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        code = getattr(function, "__code__", None)
+        return _short(code.co_code if code is not None else repr(type(function)).encode())
+    declared = tree.body[0]
+    if isinstance(declared, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        declared.decorator_list = []
+    return _short(ast.dump(tree, annotate_fields=False).encode("utf-8", "backslashreplace"))
+
+
+def _instructions_version(where: str, instructions: str | Path) -> str:
+    if isinstance(instructions, str):
+        return _short(instructions.encode("utf-8", "backslashreplace"))
+    try:
+        return _short(instructions.read_bytes())
+    except OSError as error:
+        raise BadOption(
+            where=f"{where}, instructions=", reason=f"{instructions} cannot be read: {error.strerror}"
+        ) from error
+
+
+def _tool(tool: Any) -> Any:
+    """Return what a model is told of a tool: a schema as it is, a function by name, signature and docstring."""
+    if isinstance(tool, Mapping):
+        return dict(tool)
+    if callable(tool):
+        return {"name": getattr(tool, "__name__", repr(tool)), "signature": _signature(tool), "doc": inspect.getdoc(tool)}
+    return str(tool)
+
+
+@cache
+def _signature(tool: Function) -> str:
+    return str(inspect.signature(tool))
+
+
+def _short(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:SHORT]

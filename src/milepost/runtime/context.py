@@ -1,0 +1,96 @@
+"""What a body may say and ask while it runs: heartbeat, cost, the last attempt's cursor, a durable sleep, its run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from milepost.errors import NotEncodable, OutsideRun
+from milepost.protocol.failure import cut
+from milepost.records.canonical import canonical, parse
+from milepost.records.model import HeartbeatRecorded
+from milepost.protocol.snapshot import format_time
+from milepost.runtime.scope import Scope, current
+
+CURSOR_SIZE_MAX = 4 * 1024
+"""Bytes of JSON a heartbeat's cursor may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What an attempt said last: how far it was, and the cursor the next attempt can go on from."""
+
+    done: int
+    total: int | None
+    note: str
+    cursor: Any
+
+
+def heartbeat(done: int, total: int | None = None, note: str = "", *, cursor: Any = None) -> None:
+    """Say how far the current step is. `cursor` (JSON, at most 4 KiB) is what the next attempt can read.
+
+    Outside a run it does nothing, so that unit tests need no store.
+    Crash: the last heartbeat is durable within 50 ms of being said; an earlier one is found otherwise.
+    """
+    scope = current.get()
+    if scope is None or scope.call is None:
+        return
+    data = canonical(cursor)
+    if len(data) > CURSOR_SIZE_MAX:
+        raise NotEncodable(
+            where="heartbeat", path="cursor", expected=f"at most {CURSOR_SIZE_MAX} bytes", found=f"{len(data)} bytes"
+        )
+    record = HeartbeatRecorded(
+        at=format_time(scope.run.clock.now()),
+        path=scope.path,
+        attempt=scope.attempt,
+        done=done,
+        total=total,
+        note=cut(note, 500),
+        cursor=None if cursor is None else {"value": parse(data)},
+    )
+    _append(scope, record)
+
+
+def _append(scope: Scope, record: HeartbeatRecorded) -> None:
+    scope.check_process("heartbeat")
+    obstacle = scope.run.broken
+    if obstacle is not None:
+        raise scope.run.obstacle() or AssertionError
+    scope.run.journal.append((record,))
+
+
+def last_heartbeat() -> Heartbeat | None:
+    """Return what an earlier attempt of the current step said last, None when this is the first."""
+    scope = current.get()
+    if scope is None:
+        return None
+    state = scope.run.snapshot.steps.get(scope.path)
+    said = state.heartbeat if state is not None else None
+    if said is None:
+        return None
+    return Heartbeat(said.done, said.total, said.note, None if said.cursor is None else said.cursor["value"])
+
+
+def spent(*, input_tokens: int = 0, output_tokens: int = 0, cost: Decimal | float | str = 0, currency: str = "USD") -> None:
+    """Add model usage to the current step's checkpoint. Outside a run it does nothing."""
+    scope = current.get()
+    if scope is None:
+        return
+    with scope.run.lock:
+        kept = scope.spent
+        kept["input_tokens"] = kept.get("input_tokens", 0) + input_tokens
+        kept["output_tokens"] = kept.get("output_tokens", 0) + output_tokens
+        kept["cost"] = str(Decimal(kept.get("cost", "0")) + Decimal(str(cost)))
+        kept["currency"] = currency
+
+
+def here_or_refused(what: str) -> Scope:
+    scope = current.get()
+    if scope is None:
+        raise OutsideRun(path=what, reason="no run is under way here")
+    return scope
+
+

@@ -1,0 +1,79 @@
+"""`.map`: each item its own checkpoint. On an error nothing new starts, running items finish, then it is raised."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from milepost.errors import BadOption, Signal
+from milepost.runtime.adrive import drive_call_async
+from milepost.runtime.drive import drive_call
+from milepost.runtime.scope import AnySpec, RuntimeCall, Scope
+
+CONCURRENCY_MAX = 256
+
+
+def named_calls(scope: Scope, spec: AnySpec, items: Iterable[Any], concurrency: int) -> list[RuntimeCall]:
+    """Name every item in order, before the first one starts: names do not depend on who is faster."""
+    if type(concurrency) is not int or not 1 <= concurrency <= CONCURRENCY_MAX:
+        raise BadOption(where=f"{spec.name}.map, concurrency=", reason=f"expected 1 to {CONCURRENCY_MAX}, found {concurrency!r}")
+    return [scope.begin(spec, (item,), {}) for item in items]
+
+
+def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
+    """Carry out calls in threads, at most so many at once; results in the order of the items."""
+    if concurrency == 1 or len(calls) < 2:
+        return [drive_call(call) for call in calls]
+    results: list[Any] = [None] * len(calls)
+    errors: list[BaseException] = []
+    waiting = iter(range(len(calls)))
+    lock = threading.Lock()
+
+    def work() -> None:
+        while not errors:
+            with lock:
+                index = next(waiting, None)
+            if index is None:
+                return
+            try:
+                results[index] = drive_call(calls[index])
+            except BaseException as error:  # raised below, in the thread that called .map
+                errors.append(error)
+
+    with ThreadPoolExecutor(min(concurrency, len(calls)), thread_name_prefix="milepost-map") as pool:
+        for _ in range(min(concurrency, len(calls))):
+            pool.submit(contextvars.copy_context().run, work)
+    _raise_first(errors)
+    return results
+
+
+async def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
+    """As `map_calls`, on the running loop."""
+    results: list[Any] = [None] * len(calls)
+    errors: list[BaseException] = []
+    waiting = iter(range(len(calls)))
+
+    async def work() -> None:
+        for index in waiting:
+            if errors:
+                return
+            try:
+                results[index] = await drive_call_async(calls[index])
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:  # raised below, in the task that called .map
+                errors.append(error)
+
+    await asyncio.gather(*(work() for _ in range(min(concurrency, len(calls)))))
+    _raise_first(errors)
+    return results
+
+
+def _raise_first(errors: list[BaseException]) -> None:
+    """Raise the first error; a signal goes before everything else."""
+    if errors:
+        raise next((error for error in errors if isinstance(error, Signal)), errors[0])
