@@ -52,12 +52,16 @@ def _blocks_loop(scope: Scope) -> bool:
     return body_is_async or at is not scope.home
 
 
+def _look_like(wrapper: Any, function: Callable[..., Any]) -> None:
+    functools.update_wrapper(wrapper, function)
+
+
 class _Callable:
-    spec: StepSpec | EffectSpec
+    spec: Any
 
     def _wrap(self, spec: StepSpec | EffectSpec) -> None:
         self.spec = spec
-        functools.update_wrapper(self, spec.function)
+        _look_like(self, spec.function)
         register_call(spec)
 
     def __repr__(self) -> str:
@@ -206,7 +210,7 @@ class _TaskBase:
     def __init__(self, spec: TaskSpec, options: RunOptions | None = None) -> None:
         self.spec = spec
         self._options = options or RunOptions()
-        functools.update_wrapper(self, spec.function)
+        _look_like(self, spec.function)
 
     def __repr__(self) -> str:
         return f"<milepost task {self.spec.name}>"

@@ -84,7 +84,9 @@ def effect_spec(
     common = _common(function, "effect", name, next, unwatched, key, retry, version, skip_first=True)
     where = f"effect {common['name']}"
     if lookup is not None and settle is None:
-        raise BadOption(where=f"{where}, lookup=", reason="settle= is missing: how long after a call it may still arrive")
+        raise BadOption(
+            where=f"{where}, lookup=", reason="settle= is missing: how long after a call it may still arrive"
+        )
     if settle is not None and settle < timedelta(0):
         raise BadOption(where=f"{where}, settle=", reason=f"expected zero or more, found {settle}")
     if lookup is not None and inspect.iscoroutinefunction(lookup) and not common["is_async"]:
@@ -297,7 +299,11 @@ def _tool(tool: Any) -> Any:
     if isinstance(tool, Mapping):
         return dict(tool)
     if callable(tool):
-        return {"name": getattr(tool, "__name__", repr(tool)), "signature": _signature(tool), "doc": inspect.getdoc(tool)}
+        return {
+            "name": getattr(tool, "__name__", repr(tool)),
+            "signature": _signature(tool),
+            "doc": inspect.getdoc(tool),
+        }
     return str(tool)
 
 

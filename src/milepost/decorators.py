@@ -131,7 +131,7 @@ def effect(
     nothing happened. ref: the provider's reference id in a result. permission: what the task must hold.
     scope="task": the key is shared by all runs of the task. Raises: BadOption, BadName, NotEncodable.
     """
-    return _EffectDecorator({name: value for name, value in locals().items()})
+    return _EffectDecorator(dict(locals()))
 
 
 @overload

@@ -96,14 +96,14 @@ class DuplicateStep(MisuseError):
 class NotEncodable(MisuseError):
     code = "not-encodable"
     sentence = "{where}, at {path}: expected {expected}, found {found}"
-    hint = "Return plain data: dataclasses, pydantic models, JSON types, Decimal, dates, bytes or paths, with annotations."
+    hint = (
+        "Return plain data: dataclasses, pydantic models, JSON types, Decimal, dates, bytes or paths, with annotations."
+    )
 
 
 class NotDecodable(MisuseError):
     code = "not-decodable"
-    sentence = (
-        "{where}, at {path}: the stored value does not fit the annotation: expected {expected}, found {found}"
-    )
+    sentence = "{where}, at {path}: the stored value does not fit the annotation: expected {expected}, found {found}"
     hint = "The type changed since the value was stored: let the annotation read the old shape, or redo the step."
 
 
@@ -169,7 +169,9 @@ class CorruptRecord(RefusedError):
 
 class SealKeyMissing(RefusedError):
     code = "seal-key-missing"
-    sentence = "run {run_id}: its records are sealed with key {key_name}, {found}; they can be neither trusted nor refused"
+    sentence = (
+        "run {run_id}: its records are sealed with key {key_name}, {found}; they can be neither trusted nor refused"
+    )
     hint = "Set MILEPOST_SEAL_KEY to the key this run was started with."
 
 
@@ -205,7 +207,9 @@ class RunBusy(RefusedError):
 
 class LeaseTaken(RefusedError):
     code = "lease-taken"
-    sentence = "run {run_id}: this process lost its lease (token {token}) to a later holder; nothing of it was written since"
+    sentence = (
+        "run {run_id}: this process lost its lease (token {token}) to a later holder; nothing of it was written since"
+    )
     hint = "Nothing to do: the later holder carries the run on. `milepost show RUN` tells where it stands."
 
 

@@ -238,7 +238,8 @@ def _source_question(s: Snapshot, w: World, changed: Sequence[SourceCheck]) -> A
         path=steps[0] if steps else "",
         sentence=(
             f"{listed([c.name for c in changed])} changed since {listed(steps) or 'the start'} used "
-            f"{'it' if len(changed) == 1 else 'them'}: expected {_short(first.expected)}, found {_short(first.found)}{detail}."
+            f"{'it' if len(changed) == 1 else 'them'}: "
+            f"expected {_short(first.expected)}, found {_short(first.found)}{detail}."
         ),
         evidence=[
             {
@@ -289,7 +290,7 @@ def _cancelled(s: Snapshot, w: World, open_intents: Sequence[tuple[EffectState, 
                 number=s.record_count,
                 at=w.at,
                 path=state.path,
-                sentence=f"The run is cancelled, but nobody knows whether {state.path} happened (key {send.intent.key}).",
+                sentence=f"The run is cancelled; nobody knows whether {state.path} happened (key {send.intent.key}).",
                 evidence={"key": send.intent.key, "intent_at": send.intent.at},
             )
         )
@@ -315,7 +316,9 @@ def _versions(s: Snapshot, w: World) -> Decision | None:
             number=s.record_count,
             at=w.at,
             path="",
-            sentence=f"Versions changed since {listed(steps) or 'the start'}: {listed([_difference(c) for c in changed])}.",
+            sentence=(
+                f"Versions changed since {listed(steps) or 'the start'}: {listed([_difference(c) for c in changed])}."
+            ),
             evidence=[{"of": c.path or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
             about={"steps": steps, "new": {c.path: dict(c.new) for c in changed}},
         )

@@ -19,11 +19,11 @@ from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import answered_outcome, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
-from milepost.protocol.questions import ask
+from milepost.protocol.questions import ask, listed
 from milepost.protocol.snapshot import EffectState
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.step import ask_about_plan, ask_attempts_used, starts_max
-from milepost.records.canonical import canonical, digest, parse
+from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.model import (
     AnswerEntered,
@@ -85,8 +85,8 @@ def _request(call: Call[EffectSpec]) -> Steps[Request]:
     data = b'{"arguments":' + call.encoded + b"}"
     if call.paths:
         files = yield Observe(call.paths)
-        listed = [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in files]
-        data = data[:-1] + b',"files":' + canonical(listed) + b"}"
+        content: list[Json] = [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in files]
+        data = data[:-1] + b',"files":' + canonical(content) + b"}"
     found = digest(data)
     state = call.effect
     variant = state.send_new[1] if state is not None and state.send_new and state.send_new[0] == found else 0
@@ -143,7 +143,7 @@ def _ask_about_request(call: Call[EffectSpec], request: Request, sent: IntentRec
         number=call.snapshot.record_count,
         at=now.text,
         path=call.path,
-        sentence=f"{call.path} was applied with another request than the plan makes now: {changes[0] if changes else '?'}.",
+        sentence=f"{call.path} was applied with another request than the plan makes now: {listed(changes, 1)}.",
         evidence={"effect": call.path, "key": sent.key, "changes": changes, "new_request": parse(request.data)},
         about={"request_digest": request.digest},
     )

@@ -6,9 +6,10 @@ The runtime folds what it reads on resume and every record it appends, so there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from milepost.records.model import (
     AnswerEntered,
@@ -395,7 +396,7 @@ _ANSWERED = {
     QuestionKind.STORE_WENT_BACK: _answered_went_back,
 }
 
-_FOLD = {
+_FOLD: dict[type[Record], Callable[[Snapshot, Any], None]] = {
     RunStarted: _run_started,
     RunResumed: _run_resumed,
     VersionsNoted: _versions_noted,

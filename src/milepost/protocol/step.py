@@ -6,7 +6,7 @@ when the step ends and made durable by whatever starts next. Pure: no I/O, no cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 

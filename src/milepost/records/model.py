@@ -402,9 +402,7 @@ class ClaimRow:
 
 # ── bytes ───────────────────────────────────────────────────────────────────────────────────────────
 
-_encode_json = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-).encode
+_encode_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _EMPTY = (str, tuple, dict)
 
 

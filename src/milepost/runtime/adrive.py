@@ -14,8 +14,22 @@ from typing import Any
 
 from milepost.errors import Signal, StepFailed
 from milepost.protocol.keys import Key
-from milepost.protocol.ops import Append, Ask, Body, Ended, KeepFiles, LookUp, Observe, Op, Send, Steps, Straggler
-from milepost.protocol.ops import Verify, Wait, Within
+from milepost.protocol.ops import (
+    Append,
+    Ask,
+    Body,
+    Ended,
+    KeepFiles,
+    LookUp,
+    Observe,
+    Op,
+    Send,
+    Steps,
+    Straggler,
+    Verify,
+    Wait,
+    Within,
+)
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.snapshot import parse_time
 from milepost.runtime import crash, perform
@@ -92,7 +106,7 @@ async def drive_async(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -
         try:
             waiting = _PERFORM_ASYNC.get(type(op))
             reply = PERFORM[type(op)](run, call, op) if waiting is None else await waiting(run, call, op)
-        except BaseException as raised:  # the protocol hears of it where it yielded
+        except BaseException as raised:  # noqa: BLE001 – the protocol hears of it where it yielded
             error = raised
         if crash.armed is not None and error is None:
             crash.armed(op.label, "durable")
@@ -117,7 +131,11 @@ async def _append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
 async def _durable(ticket: Ticket) -> None:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
-    ticket.add_done_callback(lambda error: loop.call_soon_threadsafe(_settle, future, error))
+
+    def told(error: BaseException | None) -> None:
+        loop.call_soon_threadsafe(_settle, future, error)
+
+    ticket.add_done_callback(told)
     await future
 
 
@@ -204,7 +222,7 @@ async def _run_in(scope: Scope, call: RuntimeCall, function: Callable[[], Awaita
     call.in_body = True
     try:
         value = await function()
-    except BaseException as raised:  # whatever it is, the protocol decides what it means
+    except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
         call.in_body = False

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from milepost.errors import NotEncodable, OutsideRun
 from milepost.protocol.failure import cut
+from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical, parse
 from milepost.records.model import HeartbeatRecorded
-from milepost.protocol.snapshot import format_time
 from milepost.runtime.scope import Scope, current
 
 CURSOR_SIZE_MAX = 4 * 1024
@@ -74,7 +73,9 @@ def last_heartbeat() -> Heartbeat | None:
     return Heartbeat(said.done, said.total, said.note, None if said.cursor is None else said.cursor["value"])
 
 
-def spent(*, input_tokens: int = 0, output_tokens: int = 0, cost: Decimal | float | str = 0, currency: str = "USD") -> None:
+def spent(
+    *, input_tokens: int = 0, output_tokens: int = 0, cost: Decimal | float | str = 0, currency: str = "USD"
+) -> None:
     """Add model usage to the current step's checkpoint. Outside a run it does nothing."""
     scope = current.get()
     if scope is None:
@@ -92,5 +93,3 @@ def here_or_refused(what: str) -> Scope:
     if scope is None:
         raise OutsideRun(path=what, reason="no run is under way here")
     return scope
-
-

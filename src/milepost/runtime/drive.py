@@ -51,7 +51,7 @@ def drive(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall, perform: dict
         reply = error = None
         try:
             reply = perform[type(op)](run, call, op)
-        except BaseException as raised:  # the protocol hears of it where it yielded
+        except BaseException as raised:  # noqa: BLE001 – the protocol hears of it where it yielded
             error = raised
         if crash.armed is not None and error is None:
             crash.armed(op.label, "durable")

@@ -39,12 +39,22 @@ from milepost.stores.contract import (
     Ticket,
 )
 
+
 class Journal:
     """Appends, folds and loads. `seq` and the chains' last seals go on from what was read."""
 
     def __init__(
-        self, store: Store, lease: Lease, sealer: Sealer, snapshot: Snapshot, *, seq: int, chains: dict[str, bytes],
-        counts: dict[str, int], witness: Witness | None, watch: Callable[[Record], None] | None,
+        self,
+        store: Store,
+        lease: Lease,
+        sealer: Sealer,
+        snapshot: Snapshot,
+        *,
+        seq: int,
+        chains: dict[str, bytes],
+        counts: dict[str, int],
+        witness: Witness | None,
+        watch: Callable[[Record], None] | None,
     ) -> None:
         self.store, self.lease, self.sealer, self.snapshot = store, lease, sealer, snapshot
         self._seq, self._chains, self._counts = seq, chains, counts
@@ -68,8 +78,11 @@ class Journal:
         """
         with self._lock:
             stored = [self._seal(record) for record in records]
-            questions = [_question_row(self.lease.run_id, r, s.body) for r, s in zip(records, stored, strict=True)
-                         if isinstance(r, QuestionAsked)]
+            questions = [
+                _question_row(self.lease.run_id, r, s.body)
+                for r, s in zip(records, stored, strict=True)
+                if isinstance(r, QuestionAsked)
+            ]
             self._head = Head(self._seq, self.sealer.head(self._seq, stored[-1].seal))
             batch = Batch(
                 run_id=self.lease.run_id,

@@ -20,7 +20,9 @@ CONCURRENCY_MAX = 256
 def named_calls(scope: Scope, spec: AnySpec, items: Iterable[Any], concurrency: int) -> list[RuntimeCall]:
     """Name every item in order, before the first one starts: names do not depend on who is faster."""
     if type(concurrency) is not int or not 1 <= concurrency <= CONCURRENCY_MAX:
-        raise BadOption(where=f"{spec.name}.map, concurrency=", reason=f"expected 1 to {CONCURRENCY_MAX}, found {concurrency!r}")
+        raise BadOption(
+            where=f"{spec.name}.map, concurrency=", reason=f"expected 1 to {CONCURRENCY_MAX}, found {concurrency!r}"
+        )
     return [scope.begin(spec, (item,), {}) for item in items]
 
 
@@ -41,7 +43,7 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
                 return
             try:
                 results[index] = drive_call(calls[index])
-            except BaseException as error:  # raised below, in the thread that called .map
+            except BaseException as error:  # noqa: BLE001 – raised below, in the thread that called .map
                 errors.append(error)
 
     with ThreadPoolExecutor(min(concurrency, len(calls)), thread_name_prefix="milepost-map") as pool:
@@ -65,7 +67,7 @@ async def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> list[An
                 results[index] = await drive_call_async(calls[index])
             except asyncio.CancelledError:
                 raise
-            except BaseException as error:  # raised below, in the task that called .map
+            except BaseException as error:  # noqa: BLE001 – raised below, in the task that called .map
                 errors.append(error)
 
     await asyncio.gather(*(work() for _ in range(min(concurrency, len(calls)))))

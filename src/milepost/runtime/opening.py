@@ -96,7 +96,9 @@ def _decoded(opened: Opened, line: StoredRecord) -> Record:
 def _read_unfinished(store: Store, opened: Opened) -> None:
     """Read the chains of steps that are not verified, level by level, and fold everything in order again."""
     found = False
-    while paths := [p for p, s in opened.snapshot.steps.items() if _may_have_inner(s.status) and p not in opened.counts]:
+    while paths := [
+        p for p, s in opened.snapshot.steps.items() if _may_have_inner(s.status) and p not in opened.counts
+    ]:
         for path in paths:
             opened.counts[path] = 0
             lines = store.records(opened.row.run_id, chain=path)

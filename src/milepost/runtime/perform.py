@@ -36,6 +36,7 @@ from milepost.protocol.ops import (
 )
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.snapshot import format_time, parse_time
+from milepost.records.arguments import ArgumentsCodec
 from milepost.records.model import ClaimRow
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun
@@ -159,7 +160,8 @@ def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
 
 def recorded_arguments(call: RuntimeCall) -> tuple[tuple[object, ...], dict[str, object]]:
     """Return the arguments as they come back from the record, so that a first send equals every later one."""
-    return call.spec.arguments.spread({**call.bound, **call.spec.arguments.decode(call.encoded)})
+    arguments: ArgumentsCodec = call.spec.arguments
+    return arguments.spread({**call.bound, **arguments.decode(call.encoded)})
 
 
 def within(run: ActiveRun, call: RuntimeCall, op: Within) -> Any:
@@ -176,7 +178,7 @@ def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
     error: BaseException | None = None
     try:
         value = function()
-    except BaseException as raised:  # whatever it is, the protocol decides what it means
+    except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
         current.reset(token)
@@ -238,7 +240,11 @@ def refusal(verdict: object) -> str | None:
         return None
     if verdict is False:
         return "it said no"
-    return verdict if isinstance(verdict, str) else f"it returned {type(verdict).__name__}, expected True, None or a sentence"
+    return (
+        verdict
+        if isinstance(verdict, str)
+        else f"it returned {type(verdict).__name__}, expected True, None or a sentence"
+    )
 
 
 def look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] | NotFound | CannotTell:

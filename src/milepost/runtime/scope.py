@@ -57,9 +57,21 @@ class Scope:
     """One execution of one body. `path` is '' for the task's own."""
 
     __slots__ = (
-        "_counts", "_taken", "active", "attempt", "call", "expected", "giving_up", "home", "path", "pid", "run", "signalled",
-        "spent", "unsettled",
-    )  # fmt: skip
+        "_counts",
+        "_taken",
+        "active",
+        "attempt",
+        "call",
+        "expected",
+        "giving_up",
+        "home",
+        "path",
+        "pid",
+        "run",
+        "signalled",
+        "spent",
+        "unsettled",
+    )
 
     def __init__(self, run: ActiveRun, path: str, call: RuntimeCall | None, attempt: int) -> None:
         self.run, self.path, self.call, self.attempt = run, path, call, attempt
@@ -76,7 +88,9 @@ class Scope:
 
     # ── naming ──────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, own: bool | None = None) -> RuntimeCall:
+    def begin(
+        self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, own: bool | None = None
+    ) -> RuntimeCall:
         """Name a call. Raises: DuplicateStep, BadName, NotEncodable, OutsideRun in a forked child."""
         self.check_process(spec.name)
         bound = spec.arguments.bind(args, dict(kwargs))

@@ -84,7 +84,8 @@ class Opening:
 def run_task(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions) -> Any:
     """Run or resume a task in this thread until it is done, waits, asks or fails.
 
-    Raises: QuestionError, RunWaiting, StepFailed, Declined, RefusedError, MisuseError, UnavailableError, RunInterrupted.
+    Raises: QuestionError, RunWaiting, StepFailed, Declined, RefusedError, MisuseError, UnavailableError,
+    RunInterrupted.
     Crash: whatever is recorded stands; the next start goes on from there.
     """
     found = _open(task, run_id, inputs, store, options)
@@ -94,7 +95,7 @@ def run_task(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, o
         if found.is_resume:
             drive(resumed(found.run), found.run, found.call)
         return drive(journey(found.run, found.call, found.world), found.run, found.call)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
         raise told(found.run, error) from _cause(error)
     finally:
         _close(found.run)
@@ -109,7 +110,7 @@ async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, sto
         if found.is_resume:
             await drive_async(resumed(found.run), found.run, found.call)
         return await drive_async(journey(found.run, found.call, found.world), found.run, found.call)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
         raise told(found.run, error) from _cause(error)
     finally:
         _close(found.run)
@@ -118,7 +119,9 @@ async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, sto
 # ── opening ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _open(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions) -> Opening | tuple[Any]:
+def _open(
+    task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions
+) -> Opening | tuple[Any]:
     if crash.armed is None:
         crash.arm_from(options.environ)
     run_id = checked_name("run id", run_id)
@@ -149,7 +152,7 @@ def _first_start(
     try:
         record, artifacts = _run_started(task, lease.run_id, encoded, opening.run)
         opening.run.journal.append((record,), artifacts)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
         _close(opening.run)
         raise told(opening.run, error) from _cause(error)
     return opening
@@ -226,9 +229,7 @@ def _resume(
     return _going_on(task, lease, opened, store, options, clock)
 
 
-def _going_on(
-    task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock
-) -> Opening:
+def _going_on(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock) -> Opening:
     opening = _opening(task, lease, opened, store, options, clock)
     started = opened.snapshot.started
     assert started is not None
@@ -244,9 +245,7 @@ def _going_on(
     return opening
 
 
-def _opening(
-    task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock
-) -> Opening:
+def _opening(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock) -> Opening:
     witness = witness_of(store.store_id, lease.run_id, options.environ)
     journal = Journal(
         store,
@@ -261,7 +260,9 @@ def _opening(
     )
     run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
     behind = went_back(store, opened, witness)
-    world = World(at=format_time(clock.now()), run_id=lease.run_id, ask_on_version_change=task.on_version_change == "ask")
+    world = World(
+        at=format_time(clock.now()), run_id=lease.run_id, ask_on_version_change=task.on_version_change == "ask"
+    )
     if behind is not None:
         world.went_back_to, world.witnessed = behind
     world.answers = {a.question_id: a for a in store.answers(lease.run_id) if a.accepted}
@@ -359,7 +360,9 @@ def told(run: ActiveRun, error: BaseException) -> BaseException:
         return told(run, first_of(error))
     if isinstance(error, MilepostError) or not isinstance(error, Exception):
         return error
-    return StepFailed(run_id=run.run_id, path="the plan", attempt=run.snapshot.resumes + 1, error=str(error_record(error)))
+    return StepFailed(
+        run_id=run.run_id, path="the plan", attempt=run.snapshot.resumes + 1, error=str(error_record(error))
+    )
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -395,4 +398,3 @@ def _asking(run: ActiveRun) -> QuestionError:
 def _waiting(run: ActiveRun) -> RunWaiting:
     until, reason = run.waiting or ("later", "")
     return RunWaiting(run_id=run.run_id, until=until, reason=reason)
-

@@ -180,7 +180,10 @@ class Store(Protocol):
     folder: Path | None  # where large artifacts live; None keeps everything in the store
 
     def create_run(self, run: NewRun) -> Lease | None:
-        """Create a run with token 1, held by `run.holder`; None when the id is taken. Crash: no run, or one without records."""
+        """Create a run with token 1, held by `run.holder`; None when the id is taken, also by a pruned run.
+
+        Crash: no run, or one without records.
+        """
 
     def run(self, run_id: str) -> RunRow | None:
         """Return the run's row, None when there is none."""
@@ -228,9 +231,9 @@ class Store(Protocol):
         """Return open questions (with closed=True all), oldest first, of one run or of all."""
 
     def answer(self, answer: AnswerRow) -> AnswerRow:
-        """Record an answer without a lease; return the one that stands (maybe another's). Crash: as if not given, or given.
+        """Record an answer without a lease; return the one that stands (maybe another's).
 
-        A later answer is kept with accepted=False.
+        Crash: as if not given, or given. A later answer is kept with accepted=False.
         """
 
     def answers(self, run_id: str) -> list[AnswerRow]:
@@ -246,7 +249,10 @@ class Store(Protocol):
         """
 
     def prune(self, run_ids: Sequence[str], at: str) -> int:
-        """Delete whole ended runs; keep key claims and one audit row each. Returns how many. Crash: each whole or gone."""
+        """Delete whole ended runs; keep key claims and one audit row each. Returns how many.
+
+        Crash: each whole or gone.
+        """
 
     def check(self) -> list[Finding]:
         """Examine the store for `doctor`: settings, integrity, schema, orphans. Changes nothing."""
