@@ -1,0 +1,45 @@
+# What a reviewer runs. `make` alone lists the targets. Needs python 3.11 or newer, git and make; nothing else.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+
+.PHONY: help venv fix lint test demo bench wheel clean
+
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z][a-z.]*:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(READY)  ## make .venv with everything the tests and examples need
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "milepost needs python 3.11 or newer; say which with: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,examples]'
+	@touch $@
+
+fix: $(READY)  ## format the code and repair what ruff can repair
+	$(BIN)/ruff check --fix --quiet
+	$(BIN)/ruff format --quiet
+
+lint: $(READY)  ## style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+test: lint  ## everything: lint, then all tests on two processes
+	$(BIN)/pytest -n 2 --dist worksteal
+
+demo: $(READY)  ## the month of invoices, killed five times and resumed, beside an undisturbed run
+	PYTHONPATH=examples $(BIN)/milepost demo
+
+bench: $(READY)  ## the table of docs/design.md §8, beside raw SQLite on this machine
+	$(BIN)/python bench/run.py
+
+wheel: $(READY)  ## build the wheel and the sdist into dist/
+	$(BIN)/python -m build --outdir dist
+
+clean:  ## remove what the other targets made, runs and stores excepted
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .import_linter_cache .hypothesis
