@@ -68,6 +68,14 @@ class _Callable:
         return f"<milepost {type(self).__name__.lower()} {self.spec.name}>"
 
 
+def _spec_of(called: Callable[..., Any]) -> Any:
+    """Return the declaration behind the `self` of a `.map`.
+
+    There `self` is typed by its call: mypy does not solve `Step[[A], R]` for a parameter that has a name.
+    """
+    return called.spec  # type: ignore[attr-defined]
+
+
 class Step(_Callable, Generic[P, R]):
     """A synchronous step: calling it inside a run ends at a checkpoint."""
 
@@ -94,15 +102,15 @@ class Step(_Callable, Generic[P, R]):
             return asyncio.to_thread(self.spec.function, *args, **kwargs)
         return drive_call_async(scope.begin(self.spec, args, kwargs))
 
-    def map(self: Step[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
+    def map(self: Callable[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
         """Run the step for each item, each with its own checkpoint, at most `concurrency` at once; results in order."""
-        scope = current.get()
+        spec, scope = _spec_of(self), current.get()
         if scope is None:
-            _outside(self.spec.name)
-            return [self.spec.function(item) for item in items]
+            _outside(spec.name)
+            return [spec.function(item) for item in items]
         if _blocks_loop(scope):
-            raise BlocksLoop(path=f"{self.spec.name}.map", name=self.spec.name)
-        return map_calls(named_calls(scope, self.spec, items, concurrency), concurrency)
+            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name)
+        return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
 
 class AsyncStep(_Callable, Generic[P, R]):
@@ -123,13 +131,15 @@ class AsyncStep(_Callable, Generic[P, R]):
 
     aio = __call__
 
-    def map(self: AsyncStep[[A], R], items: Iterable[A], *, concurrency: int = 1) -> Awaitable[list[R]]:
+    def map(
+        self: Callable[[A], Coroutine[Any, Any, R]], items: Iterable[A], *, concurrency: int = 1
+    ) -> Awaitable[list[R]]:
         """Run the step for each item, each with its own checkpoint, at most `concurrency` at once; results in order."""
-        scope = current.get()
+        spec, scope = _spec_of(self), current.get()
         if scope is None:
-            _outside(self.spec.name)
-            return _plain_map(self.spec.function, items)
-        return map_calls_async(named_calls(scope, self.spec, items, concurrency), concurrency)
+            _outside(spec.name)
+            return _plain_map(spec.function, items)
+        return map_calls_async(named_calls(scope, spec, items, concurrency), concurrency)
 
 
 async def _plain_map(function: Callable[[A], Awaitable[R]], items: Iterable[A]) -> list[R]:
@@ -155,12 +165,13 @@ class Effect(_Callable, Generic[P, R]):
         """Send from an async task: the call in a thread, the loop stays free."""
         return drive_call_async(_scope_for_effect(self.spec).begin(self.spec, args, kwargs))
 
-    def map(self: Effect[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
+    def map(self: Callable[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
         """Send once for each item, at most `concurrency` at once; results in order. Needs key=."""
-        scope = _scope_for_effect(self.spec)
+        spec = _spec_of(self)
+        scope = _scope_for_effect(spec)
         if _blocks_loop(scope):
-            raise BlocksLoop(path=f"{self.spec.name}.map", name=self.spec.name)
-        return map_calls(named_calls(scope, self.spec, items, concurrency), concurrency)
+            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name)
+        return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
     def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, deliberately, without a run: nothing is recorded, nothing protects it."""
@@ -181,10 +192,12 @@ class AsyncEffect(_Callable, Generic[P, R]):
 
     aio = __call__
 
-    def map(self: AsyncEffect[[A], R], items: Iterable[A], *, concurrency: int = 1) -> Awaitable[list[R]]:
+    def map(
+        self: Callable[[A], Coroutine[Any, Any, R]], items: Iterable[A], *, concurrency: int = 1
+    ) -> Awaitable[list[R]]:
         """Send once for each item, at most `concurrency` at once; results in order. Needs key=."""
-        scope = _scope_for_effect(self.spec)
-        return map_calls_async(named_calls(scope, self.spec, items, concurrency), concurrency)
+        spec = _spec_of(self)
+        return map_calls_async(named_calls(_scope_for_effect(spec), spec, items, concurrency), concurrency)
 
     async def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, deliberately, without a run: nothing is recorded, nothing protects it."""

@@ -52,7 +52,7 @@ class _EffectDecorator:
     @overload
     def __call__(self, function: Callable[Concatenate[Key, P], Coroutine[Any, Any, R]]) -> AsyncEffect[P, R]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, function: Callable[Concatenate[Key, P], Applied[R]]) -> Effect[P, R]: ...  # type: ignore[overload-overlap]
+    def __call__(self, function: Callable[Concatenate[Key, P], Applied[R]]) -> Effect[P, R]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[Key, P], R]) -> Effect[P, R]: ...
     def __call__(self, function: Callable[..., Any]) -> Any:
