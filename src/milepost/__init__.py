@@ -3,7 +3,7 @@
 Everything a user imports is named here; `milepost.errors`, `milepost.sources` and `milepost.verifiers` hold the rest.
 """
 
-from milepost.api import AsyncEffect, AsyncStep, AsyncTask, Effect, Step, Task
+from milepost.api import AsyncEffect, AsyncStep, AsyncTask, Effect, RunHandle, Step, Task, current_run, sleep
 from milepost.decorators import effect, step, task
 from milepost.errors import Declined, MilepostError, QuestionError, RunWaiting, StepFailed
 from milepost.protocol.failure import VerificationFailed
@@ -35,6 +35,7 @@ __all__ = [
     "NotFound",
     "QuestionError",
     "Retry",
+    "RunHandle",
     "RunWaiting",
     "Secret",
     "Sql",
@@ -43,9 +44,11 @@ __all__ = [
     "Task",
     "VerificationFailed",
     "carry",
+    "current_run",
     "effect",
     "heartbeat",
     "last_heartbeat",
+    "sleep",
     "spent",
     "step",
     "task",

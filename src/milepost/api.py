@@ -10,8 +10,10 @@ import functools
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Generic, ParamSpec, TypeVar
+from datetime import timedelta
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from milepost import declare
 from milepost.errors import BlocksLoop, OutsideRun
 from milepost.protocol.keys import Key
 from milepost.protocol.outcomes import Applied
@@ -19,6 +21,7 @@ from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.runtime import leases
 from milepost.runtime.active import RunOptions
 from milepost.runtime.adrive import drive_call_async
+from milepost.runtime.context import here_or_refused
 from milepost.runtime.drive import drive_call
 from milepost.runtime.map import map_calls, map_calls_async, named_calls
 from milepost.runtime.registry import register_call
@@ -304,3 +307,69 @@ def default_store(*, create: bool, environ: Mapping[str, str]) -> Store:
         key = f"{os.getpid()} {store.location}"
         _STORES[key] = store
     return _STORES[key]
+
+
+# ── what a body may call ────────────────────────────────────────────────────────────────────────────
+
+
+class Sleep:
+    """`milepost.sleep(…)`, and `await milepost.sleep.aio(…)` in an async task: a durable wait."""
+
+    def __call__(self, duration: timedelta | float, *, name: str = "sleep") -> None:
+        """Wait so long, counted from the first time the plan came here: a restart neither resets nor shortens it.
+
+        `duration` in seconds or as a timedelta. Raises: OutsideRun, BlocksLoop, RunWaiting through the door.
+        """
+        scope, spec, seconds = self._ready(duration, name)
+        if _blocks_loop(scope):
+            raise BlocksLoop(path=name, name="milepost.sleep")
+        drive_call(scope.begin(spec, (seconds,), {}))
+
+    async def aio(self, duration: timedelta | float, *, name: str = "sleep") -> None:
+        """As a call, without blocking the loop."""
+        scope, spec, seconds = self._ready(duration, name)
+        await drive_call_async(scope.begin(spec, (seconds,), {}))
+
+    def _ready(self, duration: timedelta | float, name: str) -> tuple[Scope, StepSpec, float]:
+        seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
+        return here_or_refused(name), replace(declare.step_spec(_sleep, name=name), waits=True), seconds
+
+
+def _sleep(seconds: float) -> None:
+    """Wait for a recorded time."""
+
+
+sleep = Sleep()
+
+
+class RunHandle:
+    """The current run, for agents whose steps are only known while they run. One mechanism, two doors."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.id = scope.run.run_id
+        self.task = scope.run.task.name
+
+    def step(self, name: str, function: Callable[P, R], /, **options: Any) -> Step[P, R]:
+        """Return a step of this name: `run.step("summarise", summarise, verify=…)(text)`; `.aio` in an async task."""
+        return Step(declare.step_spec(function, name=name, **options))
+
+    def async_step(
+        self, name: str, function: Callable[P, Coroutine[Any, Any, R]], /, **options: Any
+    ) -> AsyncStep[P, R]:
+        """As `step`, for an async function."""
+        return AsyncStep(declare.step_spec(function, name=name, **options))
+
+    def effect(self, name: str, function: Callable[Concatenate[Key, P], R], /, **options: Any) -> Effect[P, R]:
+        """Return an effect of this name; options as for `@effect`."""
+        return Effect(declare.effect_spec(function, name=name, **options))
+
+    def async_effect(
+        self, name: str, function: Callable[Concatenate[Key, P], Coroutine[Any, Any, R]], /, **options: Any
+    ) -> AsyncEffect[P, R]:
+        """As `effect`, for an async function."""
+        return AsyncEffect(declare.effect_spec(function, name=name, **options))
+
+
+def current_run() -> RunHandle:
+    """Return the run this code belongs to. Raises: OutsideRun."""
+    return RunHandle(here_or_refused("current_run()"))

@@ -46,6 +46,7 @@ class StepSpec(Spec):
     sources: tuple[Mapping[str, Any], ...] = ()  # descriptors
     writes: tuple[str, ...] = ()
     why: str = ""
+    waits: bool = False  # a durable sleep: no body, only a time
 
 
 @dataclass(frozen=True, slots=True)

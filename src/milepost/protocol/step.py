@@ -66,7 +66,7 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
 
     Raises: StepFailed (recorded), a Signal (nothing recorded but the start given back), RunPaused by asking.
     """
-    yield from _settle_changes(call)
+    yield from settle_changes(call)
     state = call.step
     if state is not None and state.verified is not None:
         return call.spec.output.decode((yield Load(state.verified.output, f"output of {call.path}")))
@@ -83,7 +83,7 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
 # ── what was recorded before ────────────────────────────────────────────────────────────────────────
 
 
-def _settle_changes(call: Call[StepSpec]) -> Steps[None]:
+def settle_changes(call: Call[StepSpec]) -> Steps[None]:
     """Compare the call with its record: a new call in an old plan and other inputs are questions."""
     state = call.step
     if state is None:

@@ -57,6 +57,7 @@ class ActiveRun:
         self.stop_signal: int | None = None
         self.cancelling = False
         self.cancel_heard = False
+        self.checking = False  # only looking: nothing is appended
         self.broken: BaseException | None = None  # LeaseLost or the store's error
         self.looked_up: dict[str, object] = {}
         self.stragglers: dict[str, list[tuple[int, Future[Ended]]]] = {}

@@ -7,6 +7,7 @@ from typing import Any
 from milepost.errors import Signal, StepFailed
 from milepost.protocol.effect import effect
 from milepost.protocol.ops import Op, Steps
+from milepost.protocol.pause import pause
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.step import step
 from milepost.runtime import crash
@@ -16,7 +17,9 @@ from milepost.runtime.scope import RuntimeCall
 
 
 def protocol_of(call: RuntimeCall) -> Steps[Any]:
-    return effect(call) if isinstance(call.spec, EffectSpec) else step(call)
+    if isinstance(call.spec, EffectSpec):
+        return effect(call)
+    return pause(call) if call.spec.waits else step(call)
 
 
 def drive_call(call: RuntimeCall) -> Any:

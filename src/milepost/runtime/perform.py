@@ -69,6 +69,8 @@ def append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
 
 def appended(run: ActiveRun, op: Append) -> Ticket:
     """Seal and append; the ticket is not waited for."""
+    if run.checking:
+        raise Reached(op)
     if run.broken is not None:
         raise run.obstacle() or AssertionError
     try:
@@ -78,6 +80,14 @@ def appended(run: ActiveRun, op: Append) -> Ticket:
     if crash.armed is not None:
         crash.armed(op.label, "done")
     return ticket
+
+
+class Reached(Signal):
+    """A check replayed the plan up to the first thing a resume would record."""
+
+    def __init__(self, op: Append) -> None:
+        self.op = op
+        super().__init__(op.label)
 
 
 def gate(run: ActiveRun) -> None:

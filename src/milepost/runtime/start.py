@@ -268,10 +268,10 @@ def _opening(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options
     world.answers = {a.question_id: a for a in store.answers(lease.run_id) if a.accepted}
     world.cancel = opened.row.cancel
     KEEPER.add(run)
-    return Opening(run, _root_call(run), world, is_resume=False)
+    return Opening(run, root_call(run), world, is_resume=False)
 
 
-def _root_call(run: ActiveRun) -> RuntimeCall:
+def root_call(run: ActiveRun) -> RuntimeCall:
     return RuntimeCall(
         spec=run.task,
         path="",

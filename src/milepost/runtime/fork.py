@@ -1,0 +1,208 @@
+"""`fork RUN --from STEP`: a new run of the same family that keeps what was verified before STEP.
+
+Nothing applied in a family is sent again: every effect's intents and outcomes come along, also later ones.
+It is the way out of a corrupt journal, too: what can be trusted is kept, the rest is in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from milepost.errors import BadName, RefusedError, RunUnknown, SealKeyMissing, StepUnknown
+from milepost.protocol.keys import checked_name
+from milepost.protocol.ops import Artifact
+from milepost.protocol.snapshot import Snapshot, StepState, format_time
+from milepost.protocol.spec import EffectSpec
+from milepost.records.canonical import parse
+from milepost.records.model import (
+    ENDED,
+    ClaimRow,
+    Pointer,
+    Record,
+    RunEnded,
+    RunStatus,
+    StepStarted,
+    decode_record,
+)
+from milepost.records.seal import Sealer, key_name
+from milepost.runtime.clock import Clock
+from milepost.runtime.journal import Journal
+from milepost.runtime.keeping import Artifacts
+from milepost.runtime.leases import me, take
+from milepost.runtime.opening import Opened, read_snapshot
+from milepost.runtime.registry import spec_of
+from milepost.runtime.verify import pointers
+from milepost.runtime.witness import witness_of
+from milepost.stores.contract import LEASE_S, Lease, NewRun, Store
+
+
+@dataclass(slots=True)
+class Trusted:
+    """What can be trusted of a journal: all of it, or the part before the first bad record."""
+
+    before: Snapshot  # folded up to the first start of the step
+    whole: Snapshot  # folded up to the last trusted record
+    in_doubt: bool
+
+
+def fork_run(
+    store: Store,
+    run_id: str,
+    step_path: str,
+    new_run_id: str,
+    *,
+    seal_key: bytes | None,
+    clock: Clock,
+    environ: Mapping[str, str],
+    lease_s: float = LEASE_S,
+) -> None:
+    """End a run and begin another one before STEP. Resume the new one to go on.
+
+    Raises: RunBusy while the run is held, RunUnknown, StepUnknown, SealKeyMissing, BadName when the new id is taken.
+    Crash: the old run is stopped and may be forked again, or the new one is there whole.
+    """
+    new_run_id = checked_name("run id", new_run_id)
+    row = store.run(run_id)
+    if row is None:
+        raise RunUnknown(run_id=run_id, location=store.location)
+    if store.run(new_run_id) is not None:
+        raise BadName(what="run id", name=new_run_id, reason="a run of this id is there already")
+    lease = take(store, run_id, clock, lease_s)
+    try:
+        opened = read_snapshot(store, run_id, seal_key, every_chain=True)
+        trusted = _trusted(store, opened, step_path)
+        if opened.refusal is None and row.progress.status not in ENDED:
+            _end(store, lease, opened, clock, environ)
+        _begin(store, run_id, new_run_id, trusted, step_path, seal_key, clock, environ)
+    finally:
+        store.release(lease)
+
+
+def _trusted(store: Store, opened: Opened, step_path: str) -> Trusted:
+    if isinstance(opened.refusal, SealKeyMissing):
+        raise opened.refusal
+    before, whole = Snapshot(), Snapshot()
+    reached = False
+    for record in _trusted_records(store, opened):
+        reached = reached or (isinstance(record, StepStarted) and record.path == step_path)
+        if not reached:
+            before.apply(record)
+        whole.apply(record)
+    if whole.started is None or (not reached and opened.refusal is None):
+        raise StepUnknown(run_id=opened.row.run_id, path=step_path)
+    return Trusted(before, whole, in_doubt=opened.refusal is not None or whole.in_doubt)
+
+
+def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:
+    """Yield records in order up to the first that is missing, altered or unreadable."""
+    chains: dict[str, bytes] = {}
+    for number, line in enumerate(store.records(opened.row.run_id), 1):
+        try:
+            if line.seq != number:
+                return
+            chains[line.chain] = opened.sealer.check_chain((line,), chains.get(line.chain)) or b""
+            yield decode_record(line.kind, line.body)
+        except (RefusedError, KeyError, TypeError, ValueError):
+            return
+
+
+def _end(store: Store, lease: Lease, opened: Opened, clock: Clock, environ: Mapping[str, str]) -> None:
+    """Stop the old run. Crash: stopped or not."""
+    journal = _journal(store, lease, opened.sealer, opened, environ)
+    journal.append((RunEnded(at=format_time(clock.now()), status=RunStatus.STOPPED),))
+    journal.flush()
+    journal.close()
+
+
+def _journal(store: Store, lease: Lease, sealer: Sealer, opened: Opened | None, environ: Mapping[str, str]) -> Journal:
+    return Journal(
+        store,
+        lease,
+        sealer,
+        opened.snapshot if opened else Snapshot(),
+        seq=opened.head.seq if opened else 0,
+        chains=opened.chains if opened else {},
+        counts=opened.counts if opened else {},
+        witness=witness_of(store.store_id, lease.run_id, environ),
+        watch=None,
+    )
+
+
+def _begin(
+    store: Store,
+    run_id: str,
+    new_run_id: str,
+    trusted: Trusted,
+    step_path: str,
+    seal_key: bytes | None,
+    clock: Clock,
+    environ: Mapping[str, str],
+) -> None:
+    """Write the new run in one commit. Crash: a run without records, or the whole of it."""
+    started = trusted.whole.started
+    assert started is not None
+    now = format_time(clock.now())
+    new = NewRun(new_run_id, started.task, started.family, key_name(seal_key), now, me(clock))
+    lease = store.create_run(new)
+    if lease is None:
+        raise BadName(what="run id", name=new_run_id, reason="a run of this id is there already")
+    try:
+        first = replace(started, at=now, forked_from=run_id, forked_at=step_path, in_doubt=trusted.in_doubt)
+        records = [first, *_kept(trusted), RunEnded(at=now, status=RunStatus.INTERRUPTED)]
+        artifacts = _copied(Artifacts(store, run_id, snapshot=trusted.whole), records)
+        journal = _journal(store, lease, Sealer(new_run_id, seal_key), None, environ)
+        journal.append(records, artifacts)
+        journal.flush()
+        journal.close()
+        _take_claims(store, run_id, lease, trusted, now)
+    finally:
+        store.release(lease)
+
+
+def _kept(trusted: Trusted) -> Iterator[Record]:
+    """Yield effects first (all of them), then the checkpoints before the step, each in its old order."""
+    for state in trusted.whole.effects.values():
+        for send in state.sends:
+            yield send.intent
+            if send.outcome is not None:
+                yield send.outcome
+        if state.applied is not None and not any(send.outcome is state.applied for send in state.sends):
+            yield state.applied
+    verified = [s for s in trusted.before.steps.values() if s.verified is not None and trusted.before.counts(s.path)]
+    for step in sorted(verified, key=_verified_order):
+        assert step.verified is not None
+        yield replace(step.verified, inner_head=None, inner_count=None)
+
+
+def _verified_order(state: StepState) -> int:
+    return state.verified_order
+
+
+def _copied(old: Artifacts, records: list[Record]) -> list[Artifact]:
+    """Load everything the records point at, and the files their manifests list, for the new run."""
+    found: dict[str, Artifact] = {}
+    for what, pointer in pointers(iter(records)):
+        _copy(old, what, pointer, found)
+        data = found[pointer.digest].data
+        if what.startswith("files of ") and data is not None:
+            entries: Any = parse(data)
+            for file in (f for entry in entries for f in entry.get("files", [entry])):
+                _copy(old, what, Pointer(file["digest"], file["size"], file["media_type"], file["where"]), found)
+    return list(found.values())
+
+
+def _copy(old: Artifacts, what: str, pointer: Pointer, found: dict[str, Artifact]) -> None:
+    if pointer.digest not in found:
+        data = old.load(pointer, what)
+        found[pointer.digest] = Artifact(pointer, data if pointer.where == "row" else None)
+
+
+def _take_claims(store: Store, run_id: str, lease: Lease, trusted: Trusted, at: str) -> None:
+    """Take over the open keys of scope="task" that the old run owned. Crash: taken over by the next resume's ask."""
+    for state, send in trusted.whole.open_intents():
+        spec = spec_of(state.path, send.intent.versions)
+        if isinstance(spec, EffectSpec) and spec.scope == "task":
+            row = ClaimRow(send.intent.key, lease.run_id, state.path, send.intent.request_digest, at)
+            store.claim(row, lease.token, instead_of=run_id)

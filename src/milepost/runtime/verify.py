@@ -1,0 +1,133 @@
+"""`verify RUN`: prove everything a run's journal claims, or name what cannot be proven. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from milepost.errors import CorruptRecord, MilepostError, RefusedError
+from milepost.records.canonical import parse
+from milepost.records.model import Pointer, Record, RunStatus
+from milepost.runtime.keeping import Artifacts
+from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot, went_back
+from milepost.runtime.witness import witness_of
+from milepost.stores.contract import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One thing that was checked: whether it holds and what was found."""
+
+    what: str
+    ok: bool
+    found: str
+
+
+def verify_run(store: Store, run_id: str, seal_key: bytes | None, environ: Mapping[str, str]) -> list[Verdict]:
+    """Check every seal, head, artifact and row of a run. Raises: RunUnknown."""
+    opened = read_snapshot(store, run_id, seal_key, every_chain=True)
+    if opened.refusal is not None:
+        return [Verdict("records", False, str(opened.refusal))]
+    return [
+        Verdict(
+            "records", True, f"{len(opened.records)} records in {len(opened.chains)} chains, seals hold{_keyed(opened)}"
+        ),
+        _checked("inner chains", lambda: _inner(opened)),
+        _artifacts(store, opened),
+        _checked("list of runs", lambda: _row(opened)),
+        _checked("questions", lambda: _questions(store, opened)),
+        _witness(store, opened, environ),
+    ]
+
+
+def _keyed(opened: Opened) -> str:
+    return f", sealed with key {opened.row.seal_name}" if opened.row.seal_name else ", sealed without a key"
+
+
+def _checked(what: str, check: Callable[[], str]) -> Verdict:
+    try:
+        return Verdict(what, True, check())
+    except RefusedError as error:
+        return Verdict(what, False, str(error))
+
+
+def _inner(opened: Opened) -> str:
+    check_inner_heads(opened)
+    return f"{max(len(opened.chains) - 1, 0)} inner chains are those their checkpoints sealed"
+
+
+def _artifacts(store: Store, opened: Opened) -> Verdict:
+    artifacts = Artifacts(store, opened.row.run_id, snapshot=opened.snapshot)
+    count, bad = 0, []
+    for what, pointer in pointers(record for _, record in opened.records):
+        try:
+            data = artifacts.load(pointer, what)
+            count += 1
+            for name, inner in _listed(what, data):
+                artifacts.load(inner, name)
+                count += 1
+        except (MilepostError, ValueError, KeyError, TypeError) as error:
+            bad.append(str(error))
+    if bad:
+        return Verdict("artifacts", False, "; ".join(bad[:5]))
+    return Verdict("artifacts", True, f"{count} artifacts are there with the recorded digests")
+
+
+def pointers(records: Iterator[Record]) -> Iterator[tuple[str, Pointer]]:
+    """Yield what each record points at, with a name for it."""
+    for record in records:
+        for field in fields(record):
+            value = getattr(record, field.name)
+            if isinstance(value, Pointer):
+                yield f"{field.name} of {getattr(record, 'path', '') or 'the run'}", value
+
+
+def _listed(what: str, data: bytes) -> Iterator[tuple[str, Pointer]]:
+    """Yield the files a manifest lists."""
+    if not what.startswith("files of "):
+        return
+    entries: Any = parse(data)
+    for entry in entries:
+        for file in entry.get("files", [entry]):
+            pointer = Pointer(file["digest"], file["size"], file["media_type"], file["where"])
+            yield f"file {entry['path']}", pointer
+
+
+def _row(opened: Opened) -> str:
+    """The list of runs is a view; a status the journal does not bear out is named."""
+    shown, s = opened.row.progress, opened.snapshot
+    status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
+    expected = (status, s.verified_count, s.applied_count)
+    if opened.records and (shown.status, shown.verified_count, shown.applied_count) != expected:
+        found = f"{shown.status}, {shown.verified_count} verified, {shown.applied_count} applied"
+        raise CorruptRecord(
+            run_id=opened.row.run_id,
+            record="its row in the list of runs",
+            reason=f"it says {found}, the journal says {expected[0]}, {expected[1]} verified, {expected[2]} applied",
+        )
+    return f"its row says {shown.status}, as the journal does"
+
+
+def _questions(store: Store, opened: Opened) -> str:
+    listed = {row.question_id for row in store.questions(opened.row.run_id, closed=True)}
+    sealed = set(opened.snapshot.questions) | set(opened.snapshot.answered)
+    if listed != sealed:
+        odd = ", ".join(sorted(listed ^ sealed))
+        raise CorruptRecord(
+            run_id=opened.row.run_id, record="the inbox", reason=f"it differs from the journal in {odd}"
+        )
+    return f"{len(sealed)} questions, as in the journal"
+
+
+def _witness(store: Store, opened: Opened, environ: Mapping[str, str]) -> Verdict:
+    witness = witness_of(store.store_id, opened.row.run_id, environ)
+    seen = witness.read()
+    if seen is None:
+        return Verdict("witness", True, "this machine has no witness of the run")
+    behind = went_back(store, opened, witness)
+    if behind is None:
+        return Verdict("witness", True, f"the store agrees with what this machine saw (record {seen[0]})")
+    return Verdict(
+        "witness", False, f"the store went back: it agrees up to record {behind[0]} of {behind[1]} seen here"
+    )
