@@ -164,7 +164,9 @@ class RefusedError(MilepostError):
 class CorruptRecord(RefusedError):
     code = "corrupt-record"
     sentence = "run {run_id}: {record} cannot be trusted: {reason}"
-    hint = "Nothing was changed. Look with `milepost verify RUN`; go on from before it with `milepost fork RUN --from STEP`."
+    hint = (
+        "Nothing was changed. `milepost verify RUN` tells more; `milepost fork RUN --from STEP` goes on from before it."
+    )
 
 
 class SealKeyMissing(RefusedError):

@@ -30,9 +30,7 @@ def verify_run(store: Store, run_id: str, seal_key: bytes | None, environ: Mappi
     if opened.refusal is not None:
         return [Verdict("records", False, str(opened.refusal))]
     return [
-        Verdict(
-            "records", True, f"{len(opened.records)} records in {len(opened.chains)} chains, seals hold{_keyed(opened)}"
-        ),
+        Verdict("records", True, f"{len(opened.records)} records in {len(opened.chains)} chains{_keyed(opened)}"),
         _checked("inner chains", lambda: _inner(opened)),
         _artifacts(store, opened),
         _checked("list of runs", lambda: _row(opened)),
