@@ -11,7 +11,7 @@ from store_rows import AT, ELSEWHERE, artifact, batch, begin, progress, record, 
 
 from milepost.errors import LeaseLost, StoreUnavailable
 from milepost.records.model import RunStatus
-from milepost.stores.contract import Batch, Extent, Head, Held, Lease, Store
+from milepost.stores.contract import Batch, Head, Held, Lease, Store
 
 
 def take_over(store: Store, run_id: str = "r") -> Lease:
@@ -122,7 +122,7 @@ def test_a_record_number_is_never_written_twice(store: Store) -> None:
     store.append(batch(lease, 1)).wait()
     with pytest.raises(StoreUnavailable):
         store.append(batch(lease, 1)).wait()
-    assert store.extent("r") == Extent(1, record(1))
+    assert places(store) == [(1, "", record(1).seal)]
 
 
 def test_one_chain_is_read_without_the_others(store: Store) -> None:
@@ -136,12 +136,17 @@ def test_one_chain_is_read_without_the_others(store: Store) -> None:
     assert seqs(store, chain="c") == []
 
 
-def test_extent_says_what_is_really_there(store: Store) -> None:
+def test_places_say_what_is_really_there(store: Store) -> None:
     lease = begin(store)
-    assert store.extent("r") == Extent(0, None)
-    store.append(batch(lease, 1, 3)).wait()
-    assert store.extent("r") == Extent(3, record(3))
-    assert store.extent("nobody") == Extent(0, None)
+    assert places(store) == []
+    mixed = [record(1), record(2, chain="a")]
+    store.append(batch(lease, 1, records=mixed)).wait()
+    assert places(store) == [(1, "", mixed[0].seal), (2, "a", mixed[1].seal)]
+    assert store.places("nobody") == []
+
+
+def places(store: Store) -> list[tuple[int, str, bytes]]:
+    return [tuple(place) for place in store.places("r")]
 
 
 def test_head_and_progress_move_with_the_batch(store: Store) -> None:

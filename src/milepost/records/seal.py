@@ -1,16 +1,17 @@
 """Seals: what makes a record refusable. Pure; the journal calls it to write, resume and `verify` to check.
 
 Each body has its own chain: a record's seal covers its own fields and the seal before it in that chain.
-The head seals the last record of the run, so that cutting off a tail shows. With a key all seals are
-HMACs: someone who can write to the database still cannot rewrite history (design §7).
+The head seals the order and the chain of every record, so that a tail that is cut off, or hidden in a chain
+nobody reads, shows. With a key all seals are HMACs: someone who can write to the database still cannot
+rewrite history (design §7).
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from milepost.errors import CorruptRecord
 
@@ -32,6 +33,14 @@ class Sealed(Protocol):
     def seal(self) -> bytes: ...
 
 
+class Place(NamedTuple):
+    """Where a record stands: its number, its chain, its seal."""
+
+    seq: int
+    chain: str
+    seal: bytes
+
+
 class Sealer:
     """Seals and checks the journal of one run.
 
@@ -49,9 +58,18 @@ class Sealer:
         head = b"milepost-record-1\0%d\0%d\0%d\0%b\0" % (seq, len(self._run), len(where), kind.encode("ascii"))
         return self._mac(head + self._run + where + (before or _FIRST) + body)
 
-    def head(self, seq: int, last: bytes) -> bytes:
-        """Return the seal of the run's head: the number and the seal of its last record."""
-        return self._mac(f"milepost-head-1\0{seq}\0".encode() + self._run + b"\0" + last)
+    def head(self, before: bytes | None, place: Place) -> bytes:
+        """Return the seal of the run's head after one more record: its place, and the head before (None: the first)."""
+        where = place.chain.encode("utf-8")
+        start = b"milepost-head-1\0%d\0%d\0%d\0" % (place.seq, len(self._run), len(where))
+        return self._mac(start + self._run + where + (before or _FIRST) + place.seal)
+
+    def head_of(self, places: Iterable[Place]) -> bytes | None:
+        """Return the head after records in these places, None for none."""
+        head: bytes | None = None
+        for place in places:
+            head = self.head(head, place)
+        return head
 
     def check_chain(self, records: Iterable[Sealed], before: bytes | None = None) -> bytes | None:
         """Check records of one chain in order; return the last seal. Raises: CorruptRecord naming the first bad one."""
@@ -62,25 +80,24 @@ class Sealer:
             before = record.seal
         return before
 
-    def check_head(self, seq: int, seal: bytes, last: Sealed | None, count: int) -> None:
-        """Check that the journal ends where its head says. Raises: CorruptRecord."""
-        run_id = self._run.decode("utf-8")
-        if last is None or last.seq < seq or count < seq:
-            raise CorruptRecord(
-                run_id=run_id, record="the journal", reason=f"its head counts {seq} records, {count} are there"
-            )
-        if last.seq > seq or count > seq:
-            raise CorruptRecord(
-                run_id=run_id, record=f"record {last.seq}", reason=f"it stands behind the sealed head ({seq})"
-            )
-        if not hmac.compare_digest(self.head(seq, last.seal), seal):
-            raise CorruptRecord(run_id=run_id, record="the head", reason="its seal does not fit the last record")
+    def check_head(self, seq: int, seal: bytes, places: Sequence[Place]) -> None:
+        """Check that the journal has the records its head counts, each in its place. Raises: CorruptRecord."""
+        for number, place in enumerate(places, 1):
+            if place.seq != number:
+                raise self._corrupt(f"record {number}", f"it is not there, record {place.seq} stands in its place")
+        if len(places) < seq:
+            raise self._corrupt("the journal", f"its head counts {seq} records, {len(places)} are there")
+        if len(places) > seq:
+            raise self._corrupt(f"record {seq + 1}", f"it stands behind the sealed head ({seq})")
+        if not hmac.compare_digest(self.head_of(places) or b"", seal):
+            raise self._corrupt("the head", "its seal does not fit the order, chains and seals of the records")
 
     def corrupt(self, record: Sealed, reason: str) -> CorruptRecord:
         where = f" in {record.chain}" if record.chain else ""
-        return CorruptRecord(
-            run_id=self._run.decode("utf-8"), record=f"record {record.seq} ({record.kind}{where})", reason=reason
-        )
+        return self._corrupt(f"record {record.seq} ({record.kind}{where})", reason)
+
+    def _corrupt(self, record: str, reason: str) -> CorruptRecord:
+        return CorruptRecord(run_id=self._run.decode("utf-8"), record=record, reason=reason)
 
     def _mac(self, message: bytes) -> bytes:
         if self._key is None:

@@ -61,7 +61,7 @@ def _looking(task: TaskSpec, opened: Opened, store: Store, options: RunOptions) 
         lease,
         opened.sealer,
         opened.snapshot,
-        seq=opened.head.seq,
+        head=opened.head,
         chains=opened.chains,
         counts=opened.counts,
         witness=None,

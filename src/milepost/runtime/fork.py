@@ -35,7 +35,7 @@ from milepost.runtime.opening import Opened, read_snapshot
 from milepost.runtime.registry import spec_of
 from milepost.runtime.verify import pointers
 from milepost.runtime.witness import witness_of
-from milepost.stores.contract import LEASE_S, Lease, NewRun, Store
+from milepost.stores.contract import LEASE_S, Head, Lease, NewRun, Store
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ def _journal(store: Store, lease: Lease, sealer: Sealer, opened: Opened | None, 
         lease,
         sealer,
         opened.snapshot if opened else Snapshot(),
-        seq=opened.head.seq if opened else 0,
+        head=opened.head if opened else Head(0, b""),
         chains=opened.chains if opened else {},
         counts=opened.counts if opened else {},
         witness=witness_of(store.store_id, lease.run_id, environ),

@@ -21,11 +21,11 @@ from milepost.records.model import (
     RunStatus,
     StepStarted,
     StepVerified,
-    decode_record,
     encode_record,
 )
-from milepost.records.seal import Sealer
+from milepost.records.seal import Place, Sealer
 from milepost.runtime.keeping import Artifacts
+from milepost.runtime.opening import decoded, fold
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import (
     Batch,
@@ -41,7 +41,7 @@ from milepost.stores.contract import (
 
 
 class Journal:
-    """Appends, folds and loads. `seq` and the chains' last seals go on from what was read."""
+    """Appends, folds and loads. The head and the chains' last seals go on from what was read."""
 
     def __init__(
         self,
@@ -50,15 +50,14 @@ class Journal:
         sealer: Sealer,
         snapshot: Snapshot,
         *,
-        seq: int,
+        head: Head,
         chains: dict[str, bytes],
         counts: dict[str, int],
         witness: Witness | None,
         watch: Callable[[Record], None] | None,
     ) -> None:
         self.store, self.lease, self.sealer, self.snapshot = store, lease, sealer, snapshot
-        self._seq, self._chains, self._counts = seq, chains, counts
-        self._head = Head(seq, b"")
+        self._head, self._chains, self._counts = head, chains, counts
         self._witness, self._watch = witness, watch
         self._unseen: list[Record] = []
         self._lock = threading.Lock()
@@ -83,7 +82,6 @@ class Journal:
                 for r, s in zip(records, stored, strict=True)
                 if isinstance(r, QuestionAsked)
             ]
-            self._head = Head(self._seq, self.sealer.head(self._seq, stored[-1].seal))
             batch = Batch(
                 run_id=self.lease.run_id,
                 token=self.lease.token,
@@ -128,12 +126,13 @@ class Journal:
         body = encode_record(record)
         if isinstance(record, StepStarted) and len(body) > RECORD_SIZE_MAX:
             raise RecordTooLarge(what="the start", path=record.path[:200], size=len(body), size_max=RECORD_SIZE_MAX)
-        self._seq += 1
-        seal = self.sealer.seal(self._chains.get(chain), self._seq, chain, record.kind, body)
+        seq = self._head.seq + 1
+        seal = self.sealer.seal(self._chains.get(chain), seq, chain, record.kind, body)
+        self._head = Head(seq, self.sealer.head(self._head.seal, Place(seq, chain, seal)))
         self._chains[chain] = seal
         self._counts[chain] = self._counts.get(chain, 0) + 1
         self.snapshot.apply(record)
-        return StoredRecord(self._seq, chain, record.kind, body, seal)
+        return StoredRecord(seq, chain, record.kind, body, seal)
 
     def _progress(self, last: Record) -> Progress:
         s = self.snapshot
@@ -160,7 +159,7 @@ class Journal:
             assert last is not None
             self._chains[path], self._counts[path] = last, len(stored)
             for line in stored:
-                self.snapshot.apply(decode_record(line.kind, line.body))
+                fold(self.sealer, self.snapshot, line, decoded(self.sealer, line))
 
 
 def _stored(artifact: Artifact) -> StoredArtifact:

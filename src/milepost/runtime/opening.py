@@ -15,6 +15,9 @@ from milepost.records.seal import Sealer, key_name
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, RunRow, Store, StoredRecord
 
+READS_MAX = 5
+"""Readings of a journal that somebody is writing, before what does not fit together is believed."""
+
 
 @dataclass(slots=True)
 class Opened:
@@ -35,13 +38,23 @@ class Opened:
 
 def read_snapshot(store: Store, run_id: str, seal_key: bytes | None, *, every_chain: bool = False) -> Opened:
     """Read what a resume needs of a run (or all of it). Raises: RunUnknown. A refusal is returned, not raised."""
+    opened = _read_once(store, run_id, seal_key, every_chain)
+    for _ in range(READS_MAX):
+        row = store.run(run_id)
+        if opened.refusal is None or row is None or row.head == opened.head:
+            break
+        opened = _read_once(store, run_id, seal_key, every_chain)  # it grew between two queries
+    return opened
+
+
+def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: bool) -> Opened:
     row = store.run(run_id)
     if row is None:
         raise RunUnknown(run_id=run_id, location=store.location)
     opened = Opened(row, Sealer(run_id, seal_key))
     try:
         _check_key(row, seal_key)
-        _check_extent(store, opened)
+        _check_places(store, opened)
         lines = store.records(run_id) if every_chain else store.records(run_id, chain="")
         _read(opened, lines)
         if not every_chain:
@@ -59,37 +72,39 @@ def _check_key(row: RunRow, seal_key: bytes | None) -> None:
         raise SealKeyMissing(run_id=row.run_id, key_name=row.seal_name or "none", found=found)
 
 
-def _check_extent(store: Store, opened: Opened) -> None:
-    extent = store.extent(opened.row.run_id)
-    head = opened.row.head
-    if head.seq == 0 and extent.count == 0:
-        return
-    opened.sealer.check_head(head.seq, head.seal, extent.last, extent.count)
+def _check_places(store: Store, opened: Opened) -> None:
+    """Check that every record is there, in its place and chain, also of chains that are not read."""
+    places, head = store.places(opened.row.run_id), opened.row.head
+    if places or head.seq:
+        opened.sealer.check_head(head.seq, head.seal, places)
 
 
 def _read(opened: Opened, lines: Iterable[StoredRecord]) -> None:
     for line in lines:
         opened.chains[line.chain] = opened.sealer.check_chain((line,), opened.chains.get(line.chain)) or b""
         opened.counts[line.chain] = opened.counts.get(line.chain, 0) + 1
-        record = _decoded(opened, line)
+        record = decoded(opened.sealer, line)
         opened.records.append((line, record))
-        _apply(opened, opened.snapshot, line, record)
+        fold(opened.sealer, opened.snapshot, line, record)
 
 
-def _apply(opened: Opened, snapshot: Snapshot, line: StoredRecord, record: Record) -> None:
+def fold(sealer: Sealer, snapshot: Snapshot, line: StoredRecord, record: Record) -> None:
+    """Fold a record in. Raises: CorruptRecord when it refers to what is not there."""
     try:
         snapshot.apply(record)
-    except (KeyError, ValueError, TypeError) as error:
-        raise opened.sealer.corrupt(line, f"it refers to what is not there: {error}") from error
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise sealer.corrupt(line, f"it refers to what is not there: {error}") from error
 
 
-def _decoded(opened: Opened, line: StoredRecord) -> Record:
+def decoded(sealer: Sealer, line: StoredRecord) -> Record:
+    """Read a record whose seal holds. Raises: CorruptRecord when it is none, or belongs to another chain."""
     try:
         record = decode_record(line.kind, line.body)
-    except (KeyError, TypeError, ValueError) as error:
-        raise opened.sealer.corrupt(line, f"it cannot be read: {type(error).__name__}: {error}") from error
-    if record.chain() != line.chain:
-        raise opened.sealer.corrupt(line, f"it names the chain {record.chain()!r}")
+        chain = record.chain()
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise sealer.corrupt(line, f"it cannot be read: {type(error).__name__}: {error}") from error
+    if chain != line.chain:
+        raise sealer.corrupt(line, f"it names the chain {chain!r}")
     return record
 
 
@@ -110,7 +125,7 @@ def _read_unfinished(store: Store, opened: Opened) -> None:
         opened.records.sort(key=lambda pair: pair[0].seq)
         opened.snapshot = Snapshot()
         for line, record in opened.records:
-            _apply(opened, opened.snapshot, line, record)
+            fold(opened.sealer, opened.snapshot, line, record)
 
 
 def _may_have_inner(status: Checkpoint) -> bool:
@@ -143,8 +158,5 @@ def went_back(store: Store, opened: Opened, witness: Witness) -> tuple[int, int]
     head = opened.head
     if seq > head.seq:
         return head.seq, seq
-    if seq == head.seq:
-        return None if seal == head.seal else (seq - 1, seq)
-    line = next(iter(store.records(opened.row.run_id, after=seq - 1)), None)
-    agrees = line is not None and opened.sealer.head(seq, line.seal) == seal
-    return None if agrees else (seq - 1, seq)
+    then = head.seal if seq == head.seq else opened.sealer.head_of(store.places(opened.row.run_id)[:seq])
+    return None if then == seal else (seq - 1, seq)

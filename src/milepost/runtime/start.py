@@ -252,7 +252,7 @@ def _opening(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options
         lease,
         opened.sealer,
         opened.snapshot,
-        seq=opened.head.seq,
+        head=opened.head,
         chains=opened.chains,
         counts=opened.counts,
         witness=witness,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from milepost.records.model import AnswerRow, ClaimRow, RunStatus
+from milepost.records.seal import Place
 
 FLUSH_S = 0.05
 """Seconds after which an append nobody waits for is committed all the same (design §5.1)."""
@@ -145,14 +146,6 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """What is really there of a journal: how many records, and the last of them."""
-
-    count: int
-    last: StoredRecord | None
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """One line of `doctor`: what was checked, whether it holds, what was found, what to do."""
 
@@ -221,8 +214,8 @@ class Store(Protocol):
     def records(self, run_id: str, *, chain: str | None = None, after: int = 0) -> list[StoredRecord]:
         """Return records with seq > after in order of seq: of one chain, or of all (None)."""
 
-    def extent(self, run_id: str) -> Extent:
-        """Return how many records the journal has and the last of them."""
+    def places(self, run_id: str) -> list[Place]:
+        """Return number, chain and seal of every record that is really there, in order of seq, without bodies."""
 
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from milepost.errors import LeaseLost, QuestionUnknown, StoreUnavailable
 from milepost.records.model import ENDED, AnswerRow, ClaimRow, RunStatus
+from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,
-    Extent,
     Finding,
     Head,
     Held,
@@ -179,9 +179,8 @@ class MemoryStore:
     def records(self, run_id: str, *, chain: str | None = None, after: int = 0) -> list[StoredRecord]:
         return [r for r in self._records(run_id) if r.seq > after and chain in (None, r.chain)]
 
-    def extent(self, run_id: str) -> Extent:
-        records = self._records(run_id)
-        return Extent(len(records), records[-1] if records else None)
+    def places(self, run_id: str) -> list[Place]:
+        return [Place(r.seq, r.chain, r.seal) for r in self._records(run_id)]
 
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         with self._lock:

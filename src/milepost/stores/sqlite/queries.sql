@@ -120,11 +120,10 @@ SELECT j.seq, j.chain, j.kind, j.body, j.seal
 FROM runs r CROSS JOIN journal j INDEXED BY journal_by_chain ON j.run = r.number
 WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.seq
 
--- name: extent
--- How many records there are, and the last of them.
-SELECT (SELECT count(*) FROM journal c WHERE c.run = r.number), j.seq, j.chain, j.kind, j.body, j.seal
-FROM runs r CROSS JOIN journal j ON j.run = r.number
-WHERE r.run_id = ? ORDER BY j.seq DESC LIMIT 1
+-- name: places
+-- Where each record of a run stands, in order.
+SELECT j.seq, j.chain, j.seal FROM runs r CROSS JOIN journal j ON j.run = r.number
+WHERE r.run_id = ? ORDER BY j.seq
 
 -- name: artifacts
 -- Those artifacts of a run whose digests are in a JSON list.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from milepost.records.model import AnswerRow, ClaimRow, RunStatus
+from milepost.records.seal import Place
 from milepost.stores.contract import (
     Head,
     Held,
@@ -37,6 +38,10 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
 
 def record(row: tuple[Any, ...]) -> StoredRecord:
     return StoredRecord(*row)
+
+
+def place(row: tuple[Any, ...]) -> Place:
+    return Place(*row)
 
 
 def artifact(row: tuple[Any, ...]) -> StoredArtifact:

@@ -16,9 +16,9 @@ from pathlib import Path
 from milepost.artifacts.files import ArtifactFiles
 from milepost.errors import StoreUnavailable
 from milepost.records.model import AnswerRow, ClaimRow, RunStatus
+from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,
-    Extent,
     Finding,
     Held,
     Holder,
@@ -139,10 +139,9 @@ class SqliteStore:
             found = self._reader.all("read journal", SQL[name], (run_id, after))
         return [rows.record(row) for row in found]
 
-    def extent(self, run_id: str) -> Extent:
-        """Return how many records the journal has and the last of them."""
-        row = self._reader.one("read journal", SQL["extent"], (run_id,))
-        return Extent(0, None) if row is None else Extent(row[0], rows.record(row[1:]))
+    def places(self, run_id: str) -> list[Place]:
+        """Return number, chain and seal of every record that is really there, in order of seq, without bodies."""
+        return [rows.place(row) for row in self._reader.all("read journal", SQL["places"], (run_id,))]
 
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""
