@@ -15,21 +15,31 @@ armed: Callable[[str, str], None] | None = None
 
 
 def arm_from(environ: Mapping[str, str]) -> None:
-    """Arm from MILEPOST_CRASH_AT (a number: die there) or MILEPOST_CRASH_LOG (a file: note every point passed)."""
+    """Arm from MILEPOST_CRASH_AT (die there) or MILEPOST_CRASH_LOG (a file: note every point passed).
+
+    Where to die is a number, the n-th point passed in this process, or `LABEL PHASE N`, the n-th of its kind, such
+    as `send durable 3`: the third call has reached its provider and nothing says so yet.
+    """
     global armed
     at, log = environ.get("MILEPOST_CRASH_AT"), environ.get("MILEPOST_CRASH_LOG")
     if at:
-        armed = _die_at(int(at))
+        armed = _die_at(*_place(at))
     elif log:
         armed = _note_in(log)
 
 
-def _die_at(number: int) -> Callable[[str, str], None]:
+def _place(at: str) -> tuple[int, str | None]:
+    """Read a place: its number, and the `LABEL PHASE` that is counted (None: every point)."""
+    kind, _, number = at.rpartition(" ")
+    return int(number), kind or None
+
+
+def _die_at(number: int, kind: str | None) -> Callable[[str, str], None]:
     passed = 0
 
     def reached(label: str, phase: str) -> None:
         nonlocal passed
-        passed += 1
+        passed += kind in (None, f"{label} {phase}")
         if passed == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
