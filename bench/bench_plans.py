@@ -1,0 +1,98 @@
+"""The plans the workloads run."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+
+from milepost import step, task
+
+TEXT = "x" * 1000
+
+
+@step(next="The next trivial step.")
+def trivial(number: int) -> dict[str, str]:
+    return {"text": TEXT}
+
+
+@step(next="The next trivial step.")
+async def trivial_async(number: int) -> dict[str, str]:
+    return {"text": TEXT}
+
+
+@task
+def many_steps(count: int) -> int:
+    for number in range(count):
+        trivial(number)
+    return count
+
+
+@task
+async def many_async_steps(count: int) -> int:
+    for number in range(count):
+        await trivial_async(number)
+    return count
+
+
+@step(next="The next hundred.")
+def hundred(start: int) -> int:
+    for number in range(start, start + 100):
+        trivial(number)
+    return start
+
+
+@task
+def nested_steps(count: int) -> int:
+    for start in range(0, count, 100):
+        hundred(start)
+    last()
+    return count
+
+
+@step
+def large_output(number: int) -> str:
+    return f"{number:06d}" + "y" * 100_000
+
+
+@task
+def large_outputs(count: int) -> int:
+    for number in range(count):
+        large_output(number)
+    return count
+
+
+@step
+def last() -> float:
+    if os.environ.get("BENCH_LAST") == "die":
+        os._exit(0)
+    print(time.time(), flush=True)
+    os._exit(0)
+
+
+@task
+def flat_steps(count: int) -> int:
+    for number in range(count):
+        trivial(number)
+    last()
+    return count
+
+
+_PLANS = {"many_steps": flat_steps, "nested_steps": nested_steps}
+
+
+def prepare(plan: str, count: int) -> None:
+    """Finish every step but the last, then die."""
+    os.environ["BENCH_LAST"] = "die"
+    _PLANS[plan].run("resumed", count=count)
+
+
+def go_on(plan: str, count: int) -> None:
+    """Resume, and say when the last step is reached."""
+    _PLANS[plan].run("resumed", count=count)
+
+
+def large(count: int) -> None:
+    """Run with large outputs and print the peak memory in KB."""
+    large_outputs.run("large", count=count)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
