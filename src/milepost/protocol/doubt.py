@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from milepost.protocol.call import Call
+from milepost.protocol.failure import cut
 from milepost.protocol.landing import landed, recovered
-from milepost.protocol.ops import Ended, Load, LookUp, Moment, Now, Steps, Straggler, Wait
+from milepost.protocol.ops import Append, Ended, Load, LookUp, Moment, Now, Steps, Straggler, Wait
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask
@@ -15,7 +16,10 @@ from milepost.protocol.snapshot import EffectState, Send, age, format_time, pars
 from milepost.protocol.spec import EffectSpec
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
-from milepost.records.model import QuestionKind
+from milepost.records.model import QuestionKind, WaitRecorded
+
+REASON_SIZE_MAX = 500
+"""Bytes of a lookup's reason kept with the wait that follows it."""
 
 
 def resolve(
@@ -77,20 +81,35 @@ def _check_same(call: Call[EffectSpec], state: EffectState, request_digest: str,
 
 
 def look_up(call: Call[EffectSpec], key: str, state: EffectState | None) -> Steps[Found[Any] | NotFound | CannotTell]:
-    """Ask the provider, not before `settle` has passed; when it cannot tell, as often as the retry policy says."""
+    """Ask the provider, not before `settle` has passed; when it cannot tell, as often as the retry policy says.
+
+    Crash: lookups that could not tell are counted with the wait after them, so that a restart does not begin again.
+    """
     known, call.looked_up = call.looked_up, None
-    if isinstance(known, (Found, NotFound)):
+    if isinstance(known, (Found, NotFound, CannotTell)):
         return known
     yield from _settle(call, state)
-    retry = call.spec.retry
-    answer: Found[Any] | NotFound | CannotTell = yield LookUp(key)
-    for attempt in range(1, retry.attempts if retry is not None else 1):
-        if not isinstance(answer, CannotTell) or retry is None:
-            break
-        now = yield Now()
-        yield Wait(format_time(now.at + retry.wait(attempt)), f"{call.path} is looked up again: {answer.reason}")
-        answer = yield LookUp(key)
-    return answer
+    if state is not None and state.looks and state.until is not None:
+        yield Wait(state.until, f"{call.path} is looked up again")
+    looks = state.looks if state is not None else 0
+    while True:
+        answer: Found[Any] | NotFound | CannotTell = yield LookUp(key)
+        looks += 1
+        retry = call.spec.retry
+        if not isinstance(answer, CannotTell) or retry is None or looks >= retry.attempts:
+            return answer
+        yield from _wait_to_look_again(call, state, answer, looks, retry.wait(looks))
+
+
+def _wait_to_look_again(
+    call: Call[EffectSpec], state: EffectState | None, answer: CannotTell, look: int, wait: timedelta
+) -> Steps[None]:
+    now: Moment = yield Now()
+    until = format_time(now.at + wait)
+    reason = f"{call.path} is looked up again: {cut(answer.reason, REASON_SIZE_MAX)}"
+    if state is not None:
+        yield Append((WaitRecorded(at=now.text, path=call.path, until=until, reason=reason, look=look),))
+    yield Wait(until, reason)
 
 
 def _settle(call: Call[EffectSpec], state: EffectState | None) -> Steps[None]:

@@ -87,6 +87,8 @@ class EffectState:
     sends: list[Send] = field(default_factory=list)
     applied: OutcomeRecorded | None = None
     starts: int = 0
+    since: str = ""  # first send that counts against the policy's deadline
+    looks: int = 0  # lookups in a row that could not tell
     failure: OutcomeRecorded | None = None  # final: the plan was told so
     until: str | None = None
     accepted_request: str | None = None  # digest: keep what was applied although the request differs
@@ -207,11 +209,9 @@ def _run_resumed(s: Snapshot, r: RunResumed) -> None:
         s.fruitless += 1
     s.resumes, s.status, s.ended = r.number, RunStatus.RUNNING, None
     s._segment_ran = s._segment_brought = False
-    for state, send in s.open_intents():
+    for _, send in s.open_intents():
         if send.resumed_at is None:
             send.resumed_at = r.at
-        if send is state.last and send.outcome is None:
-            state.until = None
 
 
 def _versions_noted(s: Snapshot, r: VersionsNoted) -> None:
@@ -278,22 +278,28 @@ def _heartbeat_recorded(s: Snapshot, r: HeartbeatRecorded) -> None:
 
 
 def _wait_recorded(s: Snapshot, r: WaitRecorded) -> None:
-    state: StepState | EffectState | None = s.effects.get(r.path)
-    (state if state is not None else s._step(r.path)).until = r.until
+    effect = s.effects.get(r.path)
+    if effect is None:
+        s._step(r.path).until = r.until
+        return
+    effect.until, effect.looks = r.until, r.look
 
 
 def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
     state = s._effect(r.path)
     state.sends.append(Send(r))
+    if state.starts == 0:
+        state.since = r.at
     state.starts += 1
     state.until = state.answer = state.failure = None
+    state.looks = 0
     state.branch = r.branch
     s._segment_ran = True
 
 
 def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
     state = s._effect(r.path)
-    state.answer = None
+    state.answer, state.looks = None, 0
     for send in state.sends:
         if send.intent.attempt == r.attempt or (r.recovered and send.open):
             send.outcome = r
@@ -378,8 +384,9 @@ def _answered_attempts(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
         return
     state: StepState | EffectState | None = s.effects.get(q.path) or s.steps.get(q.path)
     if state is not None:
-        state.starts = 0
-        state.failure = None
+        state.starts, state.failure = 0, None
+    if isinstance(state, StepState):
+        state.reopened = True  # the deadline counts anew as well
 
 
 def _answered_went_back(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:

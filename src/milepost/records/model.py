@@ -287,6 +287,7 @@ class WaitRecorded(Record):
     path: str
     until: str
     reason: str
+    look: int = 0  # after so many lookups in a row that could not tell
 
 
 # ── effects ─────────────────────────────────────────────────────────────────────────────────────────

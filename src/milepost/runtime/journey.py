@@ -67,7 +67,7 @@ def journey(run: ActiveRun, call: RuntimeCall, world: World) -> Steps[Any]:
         if ended.error is not None:
             raise ended.error
         return (yield from _finish(run, call, ended))
-    except (Done, StillAsks):
+    except (Done, StillAsks, GeneratorExit):
         raise
     except BaseException as error:
         yield from _stop(run, error, world)
