@@ -92,6 +92,13 @@ class ArtifactFiles:
             raise ArtifactDamaged(digest, f"the file's bytes have digest {found}")
         return data
 
+    def check(self, digest: str) -> None:
+        """See that an artifact is there and whole. Raises: ArtifactMissing, ArtifactDamaged, StoreUnavailable."""
+        with self._opened(digest) as file:
+            found = _digest_of(_pieces(file))
+        if found != digest:
+            raise ArtifactDamaged(digest, f"the file's bytes have digest {found}")
+
     def copy_out(self, digest: str, target: Path) -> None:
         """Put an artifact's bytes at a new path, checked on the way; never over something that is there.
 
@@ -146,6 +153,10 @@ class ArtifactFiles:
                 handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
             except FileNotFoundError:
                 raise ArtifactMissing(digest) from None
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.ENXIO):
+                    raise ArtifactDamaged(digest, "it is a link or a socket, not a regular file") from None
+                raise
             with open(handle, "rb", buffering=0) as file:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
                     raise ArtifactDamaged(digest, "it is not a regular file")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from milepost.errors import RefusedError
+from milepost.errors import CorruptRecord, RefusedError
 from milepost.protocol.ops import Ask
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import RESUMES_MAX
@@ -174,8 +174,7 @@ def decide(s: Snapshot, w: World) -> Decision:
 def _trust(s: Snapshot, w: World) -> Decision | None:
     if w.refusal is not None:
         return Refuse(w.refusal)
-    asked = any(q.question_kind == QuestionKind.STORE_WENT_BACK for q in s.questions.values())
-    if w.went_back_to is None or s.in_doubt or asked:
+    if w.went_back_to is None or _asked_about_going_back(s, w):
         return None
     return AskPerson(
         ask(
@@ -189,7 +188,24 @@ def _trust(s: Snapshot, w: World) -> Decision | None:
                 f"the store agrees only up to {w.went_back_to}. Effects after that may have happened."
             ),
             evidence={"witnessed": w.witnessed, "agrees_to": w.went_back_to},
+            about={"witnessed": w.witnessed},
         )
+    )
+
+
+def _asked_about_going_back(s: Snapshot, w: World) -> bool:
+    known = [*s.questions.values(), *(question for question, _ in s.answered.values())]
+    back = (q for q in known if q.question_kind == QuestionKind.STORE_WENT_BACK)
+    return any(q.about.get("witnessed") == w.witnessed for q in back)
+
+
+def _odd_answer(w: World, asked: QuestionAsked, answer: AnswerRow) -> CorruptRecord:
+    """An answer is a row without a seal: one that the question does not offer was not given through our doors."""
+    offered = ", ".join(choice.name for choice in asked.choices)
+    return CorruptRecord(
+        run_id=w.run_id,
+        record=f"the answer to {asked.question_id}",
+        reason=f"it chooses {answer.choice[:80]!r}, the question offers {offered}",
     )
 
 
@@ -200,6 +216,9 @@ def _ended(s: Snapshot, w: World) -> Decision | None:
 def _people(s: Snapshot, w: World) -> Decision | None:
     """Answers and cancel requests are entered before anything else; an open question stops the run."""
     given = [(q, w.answers[i]) for i, q in s.questions.items() if i in w.answers]
+    odd = next(((q, a) for q, a in given if a.choice not in [c.name for c in q.choices]), None)
+    if odd is not None:
+        return Refuse(_odd_answer(w, *odd))
     if given:
         return EnterAnswers(given)
     if s.stopped:
@@ -383,7 +402,7 @@ def findings(s: Snapshot, w: World, following: str = "") -> list[Finding]:
 def _trust_line(s: Snapshot, w: World) -> Finding:
     if w.refusal is not None:
         return Finding(1, "Trust", "refuse", str(w.refusal))
-    if w.went_back_to is not None and not s.in_doubt:
+    if w.went_back_to is not None and not _asked_about_going_back(s, w):
         return Finding(1, "Trust", "ask", f"the store went back to record {w.went_back_to} of {w.witnessed}")
     return Finding(1, "Trust", "ok", f"{s.record_count} records read, seals and digests hold")
 

@@ -96,7 +96,7 @@ def _request(call: Call[EffectSpec]) -> Steps[Request]:
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
     if call.effect is None and call.path not in call.snapshot.accepted_plan:
-        if call.unclaimed:
+        if call.unclaimed and not call.snapshot.redoing:
             yield from ask_about_plan(call)
         if call.elsewhere is not None:
             yield from _ask_elsewhere(call, call.elsewhere)
@@ -188,7 +188,10 @@ def _may_send(call: Call[EffectSpec], request: Request, state: EffectState | Non
         return True
     if state.until is not None:
         yield Wait(state.until, f"{call.path} is tried again")
-    if state.open_sends:
+    if state.in_doubt and not state.open_sends:
+        if not (yield from resolve(call, str(request.key), request.digest, None, request.data)):
+            return False
+    elif state.open_sends:
         sent = state.sends[0].intent
         if not (yield from resolve(call, sent.key, request.digest, state, request.data)):
             return False

@@ -95,6 +95,7 @@ class EffectState:
     send_new: tuple[str, int] | None = None  # digest and number of the answer that allows another request
     answer: AnswerEntered | None = None  # to outcome_unknown, not yet acted on
     answered_result: Pointer | None = None
+    in_doubt: bool = False  # the store went back: there may have been sends after the last one recorded
 
     @property
     def finished(self) -> bool:
@@ -292,14 +293,14 @@ def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
         state.since = r.at
     state.starts += 1
     state.until = state.answer = state.failure = None
-    state.looks = 0
+    state.looks, state.in_doubt = 0, False
     state.branch = r.branch
     s._segment_ran = True
 
 
 def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
     state = s._effect(r.path)
-    state.answer, state.looks = None, 0
+    state.answer, state.looks, state.in_doubt = None, 0, False
     for send in state.sends:
         if send.intent.attempt == r.attempt or (r.recovered and send.open):
             send.outcome = r
@@ -391,6 +392,8 @@ def _answered_attempts(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
 
 def _answered_went_back(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     s.in_doubt = True
+    for state in s.effects.values():
+        state.in_doubt = not state.finished
 
 
 _ANSWERED = {

@@ -22,10 +22,11 @@ from milepost.runtime.clock import SystemClock
 from milepost.runtime.drive import drive
 from milepost.runtime.journal import Journal
 from milepost.runtime.leases import me
-from milepost.runtime.opening import Opened, read_snapshot, went_back
+from milepost.runtime.opening import Opened, went_back
 from milepost.runtime.perform import Reached
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.start import root_call
+from milepost.runtime.trust import read_trusted
 from milepost.runtime.witness import witness_of
 from milepost.runtime.world import check_sources, check_versions
 from milepost.stores.contract import Lease, Store
@@ -33,7 +34,7 @@ from milepost.stores.contract import Lease, Store
 
 def check_run(task: TaskSpec, run_id: str, store: Store, options: RunOptions) -> list[Finding]:
     """Return one finding per rule for a run as it stands now. Raises: RunUnknown."""
-    opened = read_snapshot(store, run_id, options.seal_key)
+    opened = read_trusted(store, run_id, options.seal_key)
     clock = options.clock or SystemClock()
     world = World(at=format_time(clock.now()), run_id=run_id, ask_on_version_change=task.on_version_change == "ask")
     world.refusal = opened.refusal

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from milepost.errors import BadName, RefusedError, RunUnknown, SealKeyMissing, StepUnknown
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot, StepState, format_time
 from milepost.protocol.spec import EffectSpec
-from milepost.records.canonical import parse
 from milepost.records.model import (
     ENDED,
     ClaimRow,
@@ -33,7 +31,7 @@ from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import me, take
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.runtime.registry import spec_of
-from milepost.runtime.verify import pointers
+from milepost.runtime.trust import files_listed, pointers
 from milepost.runtime.witness import witness_of
 from milepost.stores.contract import LEASE_S, Head, Lease, NewRun, Store
 
@@ -162,10 +160,14 @@ def _begin(
 
 
 def _kept(trusted: Trusted) -> Iterator[Record]:
-    """Yield effects first (all of them), then the checkpoints before the step, each in its old order."""
+    """Yield effects first (all of them), then the checkpoints before the step, each in its old order.
+
+    Effects from after the step are marked as called elsewhere: the plan is not expected to reach them in order.
+    """
     for state in trusted.whole.effects.values():
+        later = state.path not in trusted.before.effects
         for send in state.sends:
-            yield send.intent
+            yield replace(send.intent, branch=send.intent.branch or later)
             if send.outcome is not None:
                 yield send.outcome
         if state.applied is not None and not any(send.outcome is state.applied for send in state.sends):
@@ -186,10 +188,8 @@ def _copied(old: Artifacts, records: list[Record]) -> list[Artifact]:
     for what, pointer in pointers(iter(records)):
         _copy(old, what, pointer, found)
         data = found[pointer.digest].data
-        if what.startswith("files of ") and data is not None:
-            entries: Any = parse(data)
-            for file in (f for entry in entries for f in entry.get("files", [entry])):
-                _copy(old, what, Pointer(file["digest"], file["size"], file["media_type"], file["where"]), found)
+        for name, file in files_listed(what, data) if data is not None else ():
+            _copy(old, name, file, found)
     return list(found.values())
 
 

@@ -27,6 +27,7 @@ class Artifacts:
         self._ahead: dict[str, bytes] = {}
         self._order: list[str] | None = None
         self._place: dict[str, int] = {}
+        self._passed = 0  # outputs before this one were read ahead already
 
     def keep(self, data: bytes, media_type: str) -> Artifact:
         """Make bytes durable as a file, or carry them in the store when it has no folder.
@@ -48,33 +49,36 @@ class Artifacts:
             raise CorruptRecord(run_id=self._run_id, record=f"the {what}", reason=str(error)) from error
 
     def _row(self, pointer: Pointer) -> bytes:
-        data = self._ahead.pop(pointer.digest, None)
+        data = self._ahead.get(pointer.digest)
         if data is None:
-            data = self._read_ahead(pointer.digest)
+            data = self._read(pointer.digest)
         if data is None and self._flush is not None:
             self._flush()
-            data = self._read_ahead(pointer.digest)
+            data = self._read(pointer.digest)
         if data is None:
             raise ArtifactMissing(pointer.digest)
         if digest(data) != pointer.digest:
             raise ArtifactDamaged(pointer.digest, "its bytes do not have the recorded digest")
         return data
 
-    def _read_ahead(self, wanted: str) -> bytes | None:
-        rows = self._store.artifacts(self._run_id, self._following(wanted))
-        self._ahead.update({key: row.data for key, row in rows.items() if row.data is not None})
-        return self._ahead.pop(wanted, None)
+    def _read(self, wanted: str) -> bytes | None:
+        digests = self._following(wanted)
+        rows = self._store.artifacts(self._run_id, digests)
+        found = {key: row.data for key, row in rows.items() if row.data is not None}
+        if len(digests) > 1:
+            self._ahead = found
+        return found.get(wanted)
 
     def _following(self, wanted: str) -> list[str]:
         """Return the digest and those the plan will ask for next, in the order they were recorded."""
         if self._order is None:
-            self._order = [p.digest for p in _outputs(self._snapshot) if p.where == "row"]
+            self._order = list(dict.fromkeys(p.digest for p in _outputs(self._snapshot) if p.where == "row"))
             self._place = {name: index for index, name in enumerate(self._order)}
-        index = self._place.get(wanted)
-        if index is None:
+        index = self._place.get(wanted, -1)
+        if index < self._passed:
             return [wanted]
-        self._ahead.clear()
-        return list(dict.fromkeys(self._order[index : index + AHEAD]))
+        self._passed = index + AHEAD
+        return self._order[index : self._passed]
 
 
 def _outputs(snapshot: Snapshot) -> list[Pointer]:

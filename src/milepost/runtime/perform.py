@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from milepost.errors import NotEncodable, Signal, UnavailableError
+from milepost.errors import CorruptRecord, NotEncodable, Signal, UnavailableError
 from milepost.protocol.keys import Key
 from milepost.protocol.ops import (
     Append,
@@ -292,7 +292,14 @@ def keep_files(run: ActiveRun, call: RuntimeCall, op: KeepFiles) -> tuple[list[d
 
 
 def load(run: ActiveRun, call: RuntimeCall, op: Load) -> bytes:
-    return run.journal.artifacts.load(op.pointer, op.what)
+    """Load an artifact. A damaged one ends the journey, whatever the plan catches: it is no failure of a step."""
+    try:
+        return run.journal.artifacts.load(op.pointer, op.what)
+    except CorruptRecord as error:
+        if run.checking:
+            raise
+        run.lose(error)
+        raise (run.obstacle() or AssertionError) from error
 
 
 def look_at(run: ActiveRun, call: RuntimeCall, op: Observe) -> list[Any]:

@@ -55,9 +55,10 @@ from milepost.runtime.journal import Journal
 from milepost.runtime.journey import Done, StillAsks, journey, resumed
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
-from milepost.runtime.opening import Opened, read_snapshot, went_back
+from milepost.runtime.opening import Opened, went_back
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
+from milepost.runtime.trust import check_lease, read_trusted
 from milepost.runtime.witness import witness_of
 from milepost.sources import observe, of_path
 from milepost.stores.contract import Lease, NewRun, Store
@@ -211,13 +212,19 @@ def _resume(
     row = _row(store, run_id)
     if row.task != task.name:
         raise WrongTask(run_id=run_id, expected=row.task, found=task.name)
-    if row.progress.status in ENDED:
-        return _recorded(task, read_snapshot(store, run_id, options.seal_key), inputs, encoded, store)
+    if row.progress.status in ENDED:  # the row is a view: what the journal says counts
+        opened = read_trusted(store, run_id, options.seal_key)
+        if opened.refusal is not None or opened.snapshot.status in ENDED:
+            return _recorded(task, opened, inputs, encoded, store)
     lease = take(store, run_id, clock, options.lease_s)
     try:
-        opened = read_snapshot(store, run_id, options.seal_key)
+        opened = read_trusted(store, run_id, options.seal_key)
         if opened.refusal is not None:
             raise opened.refusal
+        check_lease(opened, lease)
+        if opened.snapshot.status in ENDED:
+            store.release(lease)
+            return _recorded(task, opened, inputs, encoded, store)
         if opened.snapshot.started is None and inputs is not None:
             return _first_start(task, lease, inputs, encoded, store, options, clock)
         if opened.snapshot.started is None:
@@ -310,7 +317,7 @@ def _recorded(task: TaskSpec, opened: Opened, inputs: Inputs | None, encoded: by
     _check_inputs(opened, inputs, encoded, store)
     ended = opened.snapshot.ended
     if ended is None or ended.output is None or ended.status != RunStatus.DONE:
-        raise RunEnded(run_id=opened.row.run_id, status=opened.row.progress.status)
+        raise RunEnded(run_id=opened.row.run_id, status=opened.snapshot.status)
     artifacts = Artifacts(store, opened.row.run_id, snapshot=opened.snapshot)
     return (task.output.decode(artifacts.load(ended.output, "result of the run")),)
 

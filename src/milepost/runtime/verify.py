@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from milepost.errors import CorruptRecord, MilepostError, RefusedError
-from milepost.records.canonical import parse
-from milepost.records.model import Pointer, Record, RunStatus
+from milepost.records.model import RunStatus
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot, went_back
+from milepost.runtime.trust import check_questions, check_row, files_listed, pointers
 from milepost.runtime.witness import witness_of
 from milepost.stores.contract import Store
 
@@ -62,7 +61,7 @@ def _artifacts(store: Store, opened: Opened) -> Verdict:
         try:
             data = artifacts.load(pointer, what)
             count += 1
-            for name, inner in _listed(what, data):
+            for name, inner in files_listed(what, data):
                 artifacts.load(inner, name)
                 count += 1
         except (MilepostError, ValueError, KeyError, TypeError) as error:
@@ -72,29 +71,11 @@ def _artifacts(store: Store, opened: Opened) -> Verdict:
     return Verdict("artifacts", True, f"{count} artifacts are there with the recorded digests")
 
 
-def pointers(records: Iterator[Record]) -> Iterator[tuple[str, Pointer]]:
-    """Yield what each record points at, with a name for it."""
-    for record in records:
-        for field in fields(record):
-            value = getattr(record, field.name)
-            if isinstance(value, Pointer):
-                yield f"{field.name} of {getattr(record, 'path', '') or 'the run'}", value
-
-
-def _listed(what: str, data: bytes) -> Iterator[tuple[str, Pointer]]:
-    """Yield the files a manifest lists."""
-    if not what.startswith("files of "):
-        return
-    entries: Any = parse(data)
-    for entry in entries:
-        for file in entry.get("files", [entry]):
-            pointer = Pointer(file["digest"], file["size"], file["media_type"], file["where"])
-            yield f"file {entry['path']}", pointer
-
-
 def _row(opened: Opened) -> str:
     """The list of runs is a view; a status the journal does not bear out is named."""
     shown, s = opened.row.progress, opened.snapshot
+    if s.started is not None:
+        check_row(opened)
     status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
     expected = (status, s.verified_count, s.applied_count)
     if opened.records and (shown.status, shown.verified_count, shown.applied_count) != expected:
@@ -115,6 +96,7 @@ def _questions(store: Store, opened: Opened) -> str:
         raise CorruptRecord(
             run_id=opened.row.run_id, record="the inbox", reason=f"it differs from the journal in {odd}"
         )
+    check_questions(store, opened)
     return f"{len(sealed)} questions, as in the journal"
 
 

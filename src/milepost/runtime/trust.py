@@ -1,0 +1,140 @@
+"""Rule 1 of a resume, beyond the seals: what a run rests on outside its journal is what the journal says.
+
+Artifacts that count, the run's row, the fencing token, the questions people were shown. Reads only; refuses by name.
+The door calls it under the lease, before anything runs; `--check` calls it without one; `verify` looks at the rest too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any
+
+from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMissing
+from milepost.errors import CorruptRecord, RefusedError
+from milepost.protocol.snapshot import EffectState, Snapshot
+from milepost.records.canonical import digest, parse
+from milepost.records.model import Pointer, QuestionAsked, Record, RunResumed
+from milepost.runtime.opening import Opened, read_snapshot
+from milepost.stores.contract import Lease, Store, StoredArtifact
+
+ROWS_AT_ONCE = 256
+"""Artifact rows read in one query; each takes at most 64 KiB."""
+
+
+def read_trusted(store: Store, run_id: str, seal_key: bytes | None) -> Opened:
+    """Read what a resume needs and check what it rests on. Raises: RunUnknown. A refusal is returned, not raised."""
+    opened = read_snapshot(store, run_id, seal_key)
+    if opened.refusal is None and opened.snapshot.started is not None:
+        try:
+            check_row(opened)
+            check_questions(store, opened)
+            check_artifacts(store, opened)
+        except RefusedError as refusal:
+            opened.refusal = refusal
+    return opened
+
+
+def check_lease(opened: Opened, lease: Lease) -> None:
+    """Check that the fencing token grew since the journal was last written. Raises: CorruptRecord."""
+    newest = max((record.token for _, record in opened.records if isinstance(record, RunResumed)), default=1)
+    if opened.records and lease.token <= newest:
+        raise _corrupt(
+            opened, "its row", f"the next fencing token is {lease.token}, the journal was written under {newest}"
+        )
+
+
+def check_row(opened: Opened) -> None:
+    """Check the facts of the run's row that the journal seals. Raises: CorruptRecord."""
+    row, started = opened.row, opened.snapshot.started
+    assert started is not None
+    for name, shown, sealed in (("task", row.task, started.task), ("family", row.family, started.family)):
+        if shown != sealed:
+            raise _corrupt(opened, "its row", f"it says {name} {shown!r}, the journal says {sealed!r}")
+
+
+def check_questions(store: Store, opened: Opened) -> None:
+    """Check that people were shown the questions the journal asks. Raises: CorruptRecord."""
+    asked = [(line, record) for line, record in opened.records if isinstance(record, QuestionAsked)]
+    if not asked:
+        return
+    shown = {row.question_id: row for row in store.questions(opened.row.run_id, closed=True)}
+    for line, q in asked:
+        row = shown.get(q.question_id)
+        if row is None:
+            raise _corrupt(opened, f"question {q.question_id}", "the inbox does not have it")
+        if (row.kind, row.path, row.sentence, row.body) != (q.question_kind, q.path, q.sentence, line.body):
+            raise _corrupt(opened, f"question {q.question_id}", "the inbox shows another one than the journal asks")
+
+
+# ── artifacts ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_artifacts(store: Store, opened: Opened) -> None:
+    """Check that every artifact a resume may read is there with its digest. Raises: CorruptRecord, StoreUnavailable."""
+    files = ArtifactFiles(store.folder) if store.folder is not None else None
+    waiting = list({pointer: (what, pointer) for what, pointer in pointers(relied_on(opened.snapshot))}.values())
+    while waiting:
+        part, waiting = waiting[:ROWS_AT_ONCE], waiting[ROWS_AT_ONCE:]
+        rows = store.artifacts(opened.row.run_id, [p.digest for _, p in part if p.where == "row"])
+        for what, pointer in part:
+            try:
+                if pointer.where == "file" and files is not None:
+                    files.check(pointer.digest)
+                else:
+                    waiting.extend(files_listed(what, _checked(rows.get(pointer.digest), pointer)))
+            except (ArtifactMissing, ArtifactDamaged) as error:
+                raise _corrupt(opened, f"the {what}", str(error)) from error
+
+
+def _checked(row: StoredArtifact | None, pointer: Pointer) -> bytes:
+    if row is None or row.data is None:
+        raise ArtifactMissing(pointer.digest)
+    if digest(row.data) != pointer.digest:
+        raise ArtifactDamaged(pointer.digest, "its bytes do not have the recorded digest")
+    return row.data
+
+
+def relied_on(s: Snapshot) -> Iterator[Record]:
+    """Yield the records whose artifacts a resume may read: those that still count."""
+    if s.started is not None:
+        yield s.started
+    for step in s.steps.values():
+        found = step.verified or step.kept
+        if found is not None and s.counts(step.path):
+            yield found
+    for effect in s.effects.values():
+        if s.counts(effect.path):
+            yield from _of_effect(effect)
+    for _, answer in s.answered.values():
+        yield answer
+
+
+def _of_effect(effect: EffectState) -> Iterator[Record]:
+    yield from (send.intent for send in effect.sends)
+    if effect.applied is not None:
+        yield effect.applied
+
+
+def pointers(records: Iterable[Record]) -> Iterator[tuple[str, Pointer]]:
+    """Yield what each record points at, with a name for it."""
+    for record in records:
+        for field in fields(record):
+            value = getattr(record, field.name)
+            if isinstance(value, Pointer):
+                yield f"{field.name} of {getattr(record, 'path', '') or 'the run'}", value
+
+
+def files_listed(what: str, data: bytes) -> Iterator[tuple[str, Pointer]]:
+    """Yield the files a manifest lists; nothing for an artifact that is no manifest of files."""
+    if not what.startswith("files of "):
+        return
+    entries: Any = parse(data)
+    for entry in entries:
+        for file in entry.get("files", [entry]):
+            pointer = Pointer(file["digest"], file["size"], file["media_type"], file["where"])
+            yield f"file {entry['path']}", pointer
+
+
+def _corrupt(opened: Opened, record: str, reason: str) -> CorruptRecord:
+    return CorruptRecord(run_id=opened.row.run_id, record=record, reason=reason)
