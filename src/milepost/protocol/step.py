@@ -87,7 +87,7 @@ def settle_changes(call: Call[StepSpec]) -> Steps[None]:
     """Compare the call with its record: a new call in an old plan and other inputs are questions."""
     state = call.step
     if state is None:
-        if call.unclaimed and call.path not in call.snapshot.accepted_plan:
+        if call.unclaimed and call.path not in call.snapshot.accepted_plan and not call.snapshot.redoing:
             yield from ask_about_plan(call)
         return
     if not state.finished:

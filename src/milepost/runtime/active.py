@@ -63,6 +63,7 @@ class ActiveRun:
         self.stragglers: dict[str, list[tuple[int, Future[Ended]]]] = {}
         self.unread: frozenset[str] = frozenset()  # bodies verified when the run was opened: chains not read
         self.finished_here: set[str] = set()
+        self._indexed = False  # applied effects of unread bodies are known by name and key
 
     @property
     def snapshot(self) -> Snapshot:
@@ -87,6 +88,9 @@ class ActiveRun:
         s = self.snapshot
         if path in s.effects or s.applied_count == 0:
             return None
+        if self.unread and not self._indexed:
+            self._indexed = True
+            self.journal.index_unread(self.unread)
         other = s.applied_items.get((spec.name, item_key))
         if other is None or other == path or (item_key is None and other in self.finished_here):
             return None

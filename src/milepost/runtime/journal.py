@@ -15,6 +15,9 @@ from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import (
     RECORD_SIZE_MAX,
     ClaimRow,
+    IntentRecorded,
+    Outcome,
+    OutcomeRecorded,
     QuestionAsked,
     Record,
     RunEnded,
@@ -112,6 +115,22 @@ class Journal:
         if ticket is not None:
             ticket.wait()
             self.durable(head)
+
+    def index_unread(self, paths: frozenset[str]) -> None:
+        """Learn which effects stand applied inside verified steps, whose chains a resume does not read.
+
+        Only names and keys are taken: what they lead to is a question, never an answer.
+        """
+        intents: dict[str, IntentRecorded] = {}
+        for line in self.store.records(self.lease.run_id):
+            if line.chain not in paths or line.kind not in (IntentRecorded.kind, OutcomeRecorded.kind):
+                continue
+            record = decoded(self.sealer, line)
+            if isinstance(record, IntentRecorded):
+                intents[record.path] = record
+            elif isinstance(record, OutcomeRecorded) and record.outcome == Outcome.APPLIED and record.path in intents:
+                intent = intents[record.path]
+                self.snapshot.applied_items.setdefault((intent.effect, intent.item_key), record.path)
 
     def close(self) -> None:
         if self._witness is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
 from milepost.protocol.snapshot import Snapshot
-from milepost.records.model import Checkpoint, Record, StepVerified, decode_record
+from milepost.records.model import Record, StepVerified, decode_record
 from milepost.records.seal import Sealer, key_name
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, RunRow, Store, StoredRecord
@@ -28,6 +28,7 @@ class Opened:
     snapshot: Snapshot = field(default_factory=Snapshot)
     chains: dict[str, bytes] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    chains_there: set[str] = field(default_factory=set)  # read or not
     records: list[tuple[StoredRecord, Record]] = field(default_factory=list)
     refusal: RefusedError | None = None
 
@@ -77,6 +78,7 @@ def _check_places(store: Store, opened: Opened) -> None:
     places, head = store.places(opened.row.run_id), opened.row.head
     if places or head.seq:
         opened.sealer.check_head(head.seq, head.seal, places)
+    opened.chains_there = {place.chain for place in places}
 
 
 def _read(opened: Opened, lines: Iterable[StoredRecord]) -> None:
@@ -109,27 +111,18 @@ def decoded(sealer: Sealer, line: StoredRecord) -> Record:
 
 
 def _read_unfinished(store: Store, opened: Opened) -> None:
-    """Read the chains of steps that are not verified, level by level, and fold everything in order again."""
+    """Read the chains that are not inside a verified step, outer ones first, and fold everything in order again."""
+    inner = sorted(opened.chains_there - {""}, key=lambda chain: chain.count("/"))
     found = False
-    while paths := [
-        p for p, s in opened.snapshot.steps.items() if _may_have_inner(s.status) and p not in opened.counts
-    ]:
-        for path in paths:
-            opened.counts[path] = 0
-            lines = store.records(opened.row.run_id, chain=path)
-            if lines:
-                found = True
-                _read(opened, lines)
-    opened.counts = {path: count for path, count in opened.counts.items() if count}
+    for chain in inner:
+        if opened.snapshot.counts(f"{chain}/"):
+            found = True
+            _read(opened, store.records(opened.row.run_id, chain=chain))
     if found:
         opened.records.sort(key=lambda pair: pair[0].seq)
         opened.snapshot = Snapshot()
         for line, record in opened.records:
             fold(opened.sealer, opened.snapshot, line, record)
-
-
-def _may_have_inner(status: Checkpoint) -> bool:
-    return status is not Checkpoint.VERIFIED
 
 
 def check_inner_heads(opened: Opened) -> None:

@@ -167,9 +167,12 @@ class Scope:
         return [{"kind": "path", "path": str(path)} for value in watched for _, path in find_paths(value)]
 
     def uncalled(self) -> tuple[str, ...]:
-        """Return finished records that this body, having returned, did not call again."""
-        accepted = self.run.snapshot.accepted_plan
-        return tuple(path for path in self.expected if path not in accepted)
+        """Return finished records that this body, having returned, did not call again.
+
+        While redoing only effects count: a step that is no longer called leaves nothing outside.
+        """
+        s = self.run.snapshot
+        return tuple(p for p in self.expected if p not in s.accepted_plan and (p in s.effects or not s.redoing))
 
     def failed(self, call: RuntimeCall) -> None:
         """Remember that the plan was told of a failure: when it goes on, it has caught it."""
