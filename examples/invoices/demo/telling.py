@@ -1,0 +1,173 @@
+"""What the demo prints: what it will do, where each process died, both books side by side, and what to type next.
+
+Words and tables only; decides nothing. Works without a terminal, in plain lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from invoices.demo.books import Books, digest_of
+from invoices.demo.places import Place
+from invoices.demo.stage import RUN, Stage
+
+SHORT = 12
+KEYS_SHOWN = 3
+
+
+class Teller:
+    """Prints to one console; `plain` text comes from files and providers and is never taken for markup."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        width = None if sys.stdout.isatty() else 110
+        self._console = console or Console(highlight=False, width=width)
+
+    def say(self, text: str = "") -> None:
+        """Print one line of our own words, markup allowed."""
+        self._console.print(text)
+
+    def before(self, invoice_count: int, folder: Path) -> None:
+        """Say what is going to happen."""
+        self.say("[bold]A month of supplier invoices, reconciled twice[/bold]")
+        self.say(f"{invoice_count} mails are read, matched to purchase orders, and what does not fit is posted to an")
+        self.say("accounting queue and mailed to the suppliers. First undisturbed. Then the same month again, killed")
+        self.say("with SIGKILL at five places and resumed each time in a new process. Then the books are compared.")
+        self.say(f"[dim]Folder: {escape(str(folder))}[/dim]")
+        self.say(
+            "[dim]No model key is needed or used: a local service that answers by rules stands in for the model.[/dim]"
+        )
+        self.say("[dim]Queue, mail server and model are real processes on 127.0.0.1, one set for each month.[/dim]")
+
+    def undisturbed(self, books: Books, seconds: float) -> None:
+        """Say how the reference run went."""
+        self.say()
+        steps, effects = len(books.journal.verified), len(books.journal.applied)
+        self.say(f"[bold]Undisturbed[/bold]  {steps} steps, {effects} effects, {seconds:.1f} s")
+        self.say("[bold]Killed[/bold]")
+
+    def killed(self, number: int, place: Place, steps: int, effects: int) -> None:
+        """Say where a process died, and what stands in the journal now."""
+        self.say(f"  [red]✗ {number}[/red] {escape(place.words)}")
+        self.say(f"      [dim]stands: {steps} steps verified, {effects} effects applied   ({place.crash_at})[/dim]")
+
+    def resumed(self, seconds: float) -> None:
+        """Say that the last resume came through."""
+        self.say(f"  [green]✓[/green] resumed to its end, {seconds:.1f} s with all deaths")
+
+    def compared(self, undisturbed: Books, killed: Books) -> None:
+        """Print both books side by side."""
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+        for column in ("", "undisturbed", "killed 5 times", ""):
+            table.add_column(column, no_wrap=True)
+        for name, left, right, equal in _rows(undisturbed, killed):
+            table.add_row(escape(name), escape(left), escape(right), "[green]=[/green]" if equal else "[red]≠[/red]")
+        self.say()
+        self._console.print(table)
+
+    def saved(self, killed: Books) -> None:
+        """Say what the resumes did not do again."""
+        saved, journal = killed.journal.saved, killed.journal
+        again = journal.start_count - len(journal.verified)
+        self.say()
+        self.say(f"[bold]Saved by {journal.resume_count} resumes[/bold], together")
+        self.say(
+            f"  not repeated: {saved.step_count} steps, {saved.effect_count} effects, {saved.token_count:,} tokens"
+        )
+        self.say(f"  their time: {saved.duration_s:.1f} s of work; steps started again: {again}")
+        found = [f"{escape(outcome.path.rpartition('/')[2])} as {outcome.ref}" for outcome in journal.recovered()]
+        self.say(f"  found at the provider instead of sent again: {', '.join(found) or 'none'}")
+
+    def verdict(self, differences: Iterable[str]) -> None:
+        """Say whether the two months are the same, and if not, in what they differ."""
+        told = list(differences)
+        self.say()
+        if not told:
+            self.say("[bold green]Equal.[/bold green] Nothing was posted twice, nothing was left out.")
+        for line in told:
+            self.say(f"[bold red]Different:[/bold red] {escape(line)}")
+
+    def next(self, kept: Stage | None) -> None:
+        """Say what to type next."""
+        self.say()
+        self.say("[bold]Type next[/bold]")
+        if kept is None:
+            self.say("  milepost demo --keep        the same, and the folders stay to be looked at")
+            self.say("  milepost demo --tamper      post one thing twice behind Milepost's back: the demo must fail")
+            self.say("  milepost map examples/invoices/reconcile.py:reconcile    what the task is, before it runs")
+            return
+        self.say(f"  cd {escape(os.path.relpath(kept.folder))}")
+        self.say("  milepost runs               the runs of this store")
+        self.say(f"  milepost show {RUN}       what was done, by which versions, and where it was interrupted")
+        self.say(f"  milepost journal {RUN}    every record, the five deaths and the lookups among them")
+        self.say(f"  milepost verify {RUN}     that nobody has changed any of it since")
+
+
+# ── the table ───────────────────────────────────────────────────────────────────────────────────────
+
+
+Row = tuple[str, str, str, bool]
+
+
+def _rows(left: Books, right: Books) -> list[Row]:
+    return [
+        _row("accounting queue   accepted", _count(left.entries), _count(right.entries)),
+        *_references(left, right),
+        _row("                   all of it", _digest(left.entries), _digest(right.entries)),
+        _row("mail provider      sent", _count(left.mails), _count(right.mails)),
+        _row("                   all of it", _digest(left.mails), _digest(right.mails)),
+        _row("duplicates         in both", str(left.duplicate_count()), str(right.duplicate_count())),
+        *_outputs(left, right),
+        _row("report             digest", left.journal.report_digest[:SHORT], right.journal.report_digest[:SHORT]),
+        _calls(left.model_calls, right.model_calls),
+    ]
+
+
+def _row(name: str, left: str, right: str) -> Row:
+    return name, left, right, left == right
+
+
+def _calls(left: int, right: int) -> Row:
+    more = f" (+{right - left}, died unrecorded)" if right > left else ""
+    return "model              calls", str(left), f"{right}{more}", left <= right <= left + 1
+
+
+def _references(left: Books, right: Books) -> list[Row]:
+    """Show the first keys, the last, and each that was found by lookup; the line below them compares all."""
+    recovered = {outcome.key for outcome in right.journal.recovered()} & right.entries.keys()
+    keys = list(left.entries)
+    shown = [key for key in keys if key in recovered or key in (*keys[:1], *keys[-1:])]
+    return [_row(f"  {key}", _refs(left, key), _refs(right, key)) for key in shown]
+
+
+def _refs(books: Books, key: str) -> str:
+    return " ".join(ref for ref, _ in books.entries.get(key, ())) or "none"
+
+
+def _outputs(left: Books, right: Books) -> list[Row]:
+    mine, other = _by_step(left.journal.outputs()), _by_step(right.journal.outputs())
+    names = [*mine, *(name for name in other if name not in mine)]
+    return [_row(f"outputs of         {name}", mine.get(name, "none"), other.get(name, "none")) for name in names]
+
+
+def _by_step(outputs: Mapping[str, str]) -> dict[str, str]:
+    """Sum up the outputs of each declared step: how many, and one digest over all of them by path."""
+    grouped: dict[str, dict[str, str]] = {}
+    for path in sorted(outputs):
+        grouped.setdefault(path.partition("[")[0].partition("#")[0], {})[path] = outputs[path]
+    return {name: f"{len(found)} · {_digest(found)}" for name, found in grouped.items()}
+
+
+def _count(found: Mapping[str, object]) -> str:
+    return str(sum(len(each) for each in found.values() if isinstance(each, list)))
+
+
+def _digest(found: Mapping[str, object]) -> str:
+    return digest_of(json.dumps(found, sort_keys=True).encode())[:SHORT]
