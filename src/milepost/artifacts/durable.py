@@ -19,7 +19,7 @@ def make_folder(folder: Path, *, mode: int = 0o700) -> None:
 
 
 def sync(path: str | Path) -> None:
-    """Force a file's bytes, or a folder's entries, to the disk. Raises: OSError."""
+    """Force a file's bytes, or a folder's entries, to the disk. Crash: there or not, as before. Raises: OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -245,14 +245,14 @@ def _printable(text: str) -> str:
 def _deeper_than(value: Json, depth: int) -> bool:
     level: list[Any] = [value]
     for _ in range(depth):
-        level = [item for node in level for item in _children(node)]
+        level = [item for parent in level for item in _children(parent)]
         if not level:
             return False
     return True
 
 
-def _children(node: Any) -> list[Any]:
-    items = node.values() if type(node) is dict else node if type(node) is list else ()
+def _children(value: Any) -> list[Any]:
+    items = value.values() if type(value) is dict else value if type(value) is list else ()
     return [item for item in items if type(item) is dict or type(item) is list]
 
 

@@ -21,11 +21,11 @@ def arm_from(environ: Mapping[str, str]) -> None:
     as `send durable 3`: the third call has reached its provider and nothing says so yet.
     """
     global armed
-    at, log = environ.get("MILEPOST_CRASH_AT"), environ.get("MILEPOST_CRASH_LOG")
+    at, notes = environ.get("MILEPOST_CRASH_AT"), environ.get("MILEPOST_CRASH_LOG")
     if at:
         armed = _die_at(*_place(at))
-    elif log:
-        armed = _note_in(log)
+    elif notes:
+        armed = _note_in(notes)
 
 
 def _place(at: str) -> tuple[int, str | None]:

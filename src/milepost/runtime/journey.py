@@ -123,7 +123,7 @@ def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
 
 
 def resumed(run: ActiveRun) -> Steps[None]:
-    """Note that this process goes on with the run."""
+    """Note that this process goes on with the run. Crash: a resume that left no trace and is not counted."""
     now = yield Now()
     holder = run.lease.holder
     record = RunResumed(

@@ -68,7 +68,7 @@ def append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
 
 
 def appended(run: ActiveRun, op: Append) -> Ticket:
-    """Seal and append; the ticket is not waited for."""
+    """Seal and append; the ticket is not waited for. Crash: none of it, or all of it."""
     if run.checking:
         raise Reached(op)
     if run.broken is not None:
