@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from milepost.protocol.snapshot import EffectState, Snapshot, StepState
-from milepost.protocol.spec import EffectSpec, StepSpec
+from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec
 
 S = TypeVar("S", StepSpec, EffectSpec)
 
@@ -36,6 +36,12 @@ class Call(Generic[S]):
     paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
     looked_up: object = None
     elsewhere: str | None = None  # path under which the same effect and key= was applied
+
+    @property
+    def versions(self) -> dict[str, Any]:
+        """Return what a checkpoint carries: the task's instructions, tools and model, and this function's own code."""
+        of_task = {name: version for name, version in self.snapshot.versions.items() if name not in OWN_VERSIONS}
+        return {**of_task, **self.spec.versions}
 
     @property
     def family(self) -> str:

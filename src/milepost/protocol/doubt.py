@@ -13,7 +13,7 @@ from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask
 from milepost.protocol.snapshot import EffectState, Send, age, format_time, parse_time
-from milepost.protocol.spec import EffectSpec
+from milepost.protocol.spec import EffectSpec, own_versions
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
 from milepost.records.model import QuestionKind, WaitRecorded
@@ -73,8 +73,8 @@ def _check_same(call: Call[EffectSpec], state: EffectState, request_digest: str,
     if sent.request_digest != request_digest:
         old = parse((yield Load(sent.request, f"request of {call.path}")))
         changes = [str(change) for change in difference(old, parse(request))] or ["the request differs"]
-    elif dict(sent.versions) != dict(call.spec.versions):
-        changes = [f"code of the effect: {dict(sent.versions)} → {dict(call.spec.versions)}"]
+    elif own_versions(sent.versions) != own_versions(call.spec.versions):
+        changes = [f"code of the effect: {own_versions(sent.versions)} → {own_versions(call.spec.versions)}"]
     if changes:
         now = yield Now()
         yield from _ask(call, sent.key, state, now, f"the plan makes another call now: {changes[0]}", changes)

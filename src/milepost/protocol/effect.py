@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from milepost.errors import PermissionMissing, StepFailed
+from milepost.errors import NotDecodable, PermissionMissing, StepFailed
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
 from milepost.protocol.doubt import resolve
@@ -127,11 +127,16 @@ def _recorded_result(
     sent = next((s.intent for s in state.sends if s.intent.attempt == applied.attempt), None)
     if sent is not None and request.digest not in (sent.request_digest, state.accepted_request):
         yield from _ask_about_request(call, request, sent)
-    pointer = applied.result or state.answered_result
+    pointer = state.answered_result or applied.result
     if pointer is None:
-        yield from _ask_for_result(call, applied)
-        raise AssertionError("asking never returns")
-    return call.spec.output.decode((yield Load(pointer, f"result of {call.path}")))
+        return (yield from _ask_for_result(call, applied, applied.error or "nobody told what it was"))
+    data = yield Load(pointer, f"result of {call.path}")
+    try:
+        return call.spec.output.decode(data)
+    except NotDecodable as error:
+        if not applied.recovered and pointer is applied.result:
+            raise  # our own record, and the type changed since: the code has to read it
+        return (yield from _ask_for_result(call, applied, error))
 
 
 def _ask_about_request(call: Call[EffectSpec], request: Request, sent: IntentRecorded) -> Steps[None]:
@@ -154,7 +159,7 @@ def request_changes(sent: IntentRecorded, new: bytes) -> Steps[list[str]]:
     return [str(change) for change in difference(old, parse(new))]
 
 
-def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded) -> Steps[None]:
+def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded, why: object) -> Steps[None]:
     now = yield Now()
     yield ask(
         QuestionKind.OUTCOME_UNKNOWN,
@@ -163,10 +168,11 @@ def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded) -> Steps[N
         at=now.text,
         path=call.path,
         sentence=(
-            f"{call.path} was applied (reference {applied.ref or 'unknown'}), but its result could not be kept: "
-            f"{applied.error}. Give the result as JSON."
+            f"{call.path} was applied (reference {applied.ref or 'unknown'}), but its result is not known: "
+            f"{why}. Give the result as JSON."
         ),
-        evidence={"effect": call.path, "key": applied.key, "ref": applied.ref, "error": str(applied.error)},
+        evidence={"effect": call.path, "key": applied.key, "ref": applied.ref, "error": str(why)},
+        without=("not-applied",),
     )
 
 
@@ -230,7 +236,7 @@ def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:
         request=kept.pointer,
         request_digest=request.digest,
         item_key=call.item_key,
-        versions=call.spec.versions,
+        versions=call.versions,
         branch=call.branch,
     )
     yield Append((record,), (kept,), wait=True, starts=True)

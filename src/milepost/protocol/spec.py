@@ -11,6 +11,14 @@ from milepost.protocol.policy import Retry
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.codec import Codec
 
+OWN_VERSIONS = ("code", "version")
+"""Versions that belong to one function; the others of a record are its task's."""
+
+
+def own_versions(versions: Mapping[str, Any]) -> dict[str, str]:
+    """Return the part of a record's versions that is compared function by function."""
+    return {name: versions[name] for name in OWN_VERSIONS if name in versions}
+
 
 @dataclass(frozen=True, slots=True)
 class Verifier:

@@ -368,7 +368,7 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
         files=kept.files,
         sources=kept.sources,
         checks=tuple(verifier.name for verifier in spec.verifiers),
-        versions=spec.versions,
+        versions=call.versions,
         next_action=spec.next_action,
         spent=kept.spent,
         duration_s=round(kept.duration_s, 6),

@@ -130,7 +130,8 @@ class LeaseKeeper:
 
     def _install(self) -> None:
         for number in _SIGNALS:
-            if number not in self._handlers:
+            ignored = signal.getsignal(number) is signal.SIG_IGN  # nohup, a background job: leave it so
+            if number not in self._handlers and not ignored:
                 self._handlers[number] = signal.signal(number, self._heard)
 
     def _restore(self) -> None:
@@ -140,7 +141,7 @@ class LeaseKeeper:
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         """First: stop at the next boundary. Second: stop at once, no worse than SIGKILL."""
-        for known in _SIGNALS:
+        for known in self._handlers:
             signal.signal(known, signal.SIG_DFL)
         self._signals.put(number)
 

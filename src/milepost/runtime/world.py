@@ -9,13 +9,11 @@ from typing import Any
 from milepost.protocol.decide import SourceCheck, VersionCheck
 from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.spec import own_versions
 from milepost.records.canonical import parse
 from milepost.records.model import Pointer
 from milepost.runtime.registry import spec_of
 from milepost.sources import Observation, changes, key_of, name_of
-
-COMPARED = ("code", "version")
-"""Versions of a step that are compared step by step; the others are the task's."""
 
 
 @dataclass(slots=True)
@@ -103,12 +101,8 @@ def check_versions(s: Snapshot, now: Mapping[str, str]) -> list[VersionCheck]:
     for path, state in s.steps.items():
         if state.verified is None:
             continue
-        old = _compared(s.step_versions.get(path, state.verified.versions))
+        old = own_versions(s.step_versions.get(path, state.verified.versions))
         spec = spec_of(path, old)
-        if spec is not None and old and _compared(spec.versions) != old:
-            found.append(VersionCheck(path, old, _compared(spec.versions)))
+        if spec is not None and old and own_versions(spec.versions) != old:
+            found.append(VersionCheck(path, old, own_versions(spec.versions)))
     return found
-
-
-def _compared(versions: Mapping[str, Any]) -> dict[str, str]:
-    return {name: versions[name] for name in COMPARED if name in versions}
