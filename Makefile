@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-.PHONY: help venv fix lint test demo bench wheel clean
+.PHONY: help venv fix lint test demo bench docs wheel clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z][a-z.]*:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ demo: $(READY)  ## the month of invoices, killed five times and resumed, beside 
 
 bench: $(READY)  ## the table of docs/design.md §8, beside raw SQLite on this machine
 	$(BIN)/python bench/run.py
+
+docs: $(READY)  ## write docs/cli.md from the help of the commands
+	$(BIN)/python tests/house/cli_page.py > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 
 wheel: $(READY)  ## build the wheel and the sdist into dist/
 	$(BIN)/python -m build --outdir dist
