@@ -177,8 +177,11 @@ class Journal:
             last = self.sealer.check_chain(stored)
             assert last is not None
             self._chains[path], self._counts[path] = last, len(stored)
+            s = self.snapshot
+            counted = s.verified_count, s.applied_count
             for line in stored:
-                fold(self.sealer, self.snapshot, line, decoded(self.sealer, line))
+                fold(self.sealer, s, line, decoded(self.sealer, line))
+            s.verified_count, s.applied_count = counted  # they were counted when they were written
 
 
 def _stored(artifact: Artifact) -> StoredArtifact:

@@ -60,6 +60,7 @@ def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: b
         _read(opened, lines)
         if not every_chain:
             _read_unfinished(store, opened)
+            _count_unread(opened)
     except RefusedError as refusal:
         opened.refusal = refusal
     return opened
@@ -123,6 +124,12 @@ def _read_unfinished(store: Store, opened: Opened) -> None:
         opened.snapshot = Snapshot()
         for line, record in opened.records:
             fold(opened.sealer, opened.snapshot, line, record)
+
+
+def _count_unread(opened: Opened) -> None:
+    """Take over what the run's row counts: it includes what finished inside steps whose records are not read."""
+    counted = opened.row.progress
+    opened.snapshot.verified_count, opened.snapshot.applied_count = counted.verified_count, counted.applied_count
 
 
 def check_inner_heads(opened: Opened) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from milepost.errors import CorruptRecord
 from milepost.records.model import AnswerRow, ClaimRow, RunStatus
 from milepost.records.seal import Place
 from milepost.stores.contract import (
@@ -29,11 +30,19 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
         family=family,
         seal_name=seal_name,
         started_at=started_at,
-        progress=Progress(RunStatus(status), status_at, verified_count, applied_count, next_action, detail),
+        progress=Progress(_status(run_id, status), status_at, verified_count, applied_count, next_action, detail),
         head=Head(*row[19:21]),
         held=None if released else Held(run_id, token, holder, beat, beat_at),
         cancel=None if row[22] is None else (row[21], row[22], row[23]),
     )
+
+
+def _status(run_id: str, name: str) -> RunStatus:
+    try:
+        return RunStatus(name)
+    except ValueError:
+        reason = f"its status is {name[:80]!r}, which no Milepost writes"
+        raise CorruptRecord(run_id=run_id, record="its row in the list of runs", reason=reason) from None
 
 
 def record(row: tuple[Any, ...]) -> StoredRecord:
