@@ -45,7 +45,12 @@ class Witness:
 
 
 def witness_of(store_id: str, run_id: str, environ: Mapping[str, str]) -> Witness:
-    """Return the witness in the user's state folder (XDG_STATE_HOME, else ~/.local/state)."""
-    state = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "/nonexistent", ".local", "state")
+    """Return the witness of a run on this machine."""
     name = hashlib.sha256(f"{store_id}\0{run_id}".encode()).hexdigest()[:40]
-    return Witness(Path(state) / "milepost" / "witness" / name)
+    return Witness(witness_folder(environ) / name)
+
+
+def witness_folder(environ: Mapping[str, str]) -> Path:
+    """Return where witnesses are kept: in the user's state folder (XDG_STATE_HOME, else ~/.local/state)."""
+    state = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "/nonexistent", ".local", "state")
+    return Path(state) / "milepost" / "witness"

@@ -1,0 +1,39 @@
+"""`milepost cancel`: ask a run to end."""
+
+from __future__ import annotations
+
+import click
+
+from milepost.cli.opened import me, now_text, row_of, stands, the_store
+from milepost.cli.options import RUN, json_option
+from milepost.cli.output import emit, note
+from milepost.errors import RunEnded
+from milepost.records.model import ENDED
+
+
+@click.command("cancel")
+@click.argument("run_id", metavar="RUN", type=RUN)
+@click.option("--note", "why", default="", help="Why; kept in the audit.")
+@json_option
+def command(run_id: str, why: str, as_json: bool) -> int:
+    """Ask a run to end: no new step starts, what runs ends, open intents are looked up or asked about first.
+
+    A run that somebody works on hears of it within a second; another one ends when it is resumed.
+
+    \b
+    Example:
+      milepost cancel october --note "wrong month"
+    """
+    store = the_store()
+    row = row_of(store, run_id)
+    if row.progress.status in ENDED:
+        raise RunEnded(run_id=run_id, status=row.progress.status)
+    store.cancel(run_id, by=me(), at=now_text(), note=why)
+    standing = stands(store, row_of(store, run_id))
+    if as_json:
+        emit({"run_id": run_id, "asked": True, "stands": standing.word})
+    elif standing.word == "running":
+        note(f"run {run_id} is asked to end; {standing.holder} stops at its next boundary.")
+    else:
+        note(f"run {run_id} is asked to end; nobody works on it, `milepost resume {run_id}` ends it.")
+    return 0

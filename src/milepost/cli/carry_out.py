@@ -1,0 +1,90 @@
+"""Carries out a run for `run` and `resume`: the view on stderr, the result on stdout, the exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import sys
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from milepost.api import AsyncTask
+from milepost.cli.live import view
+from milepost.cli.load import AnyTask
+from milepost.cli.output import emit, note, only_results_on_stdout, say
+from milepost.cli.telling import tell
+from milepost.cli.words import counted
+from milepost.errors import MilepostError
+from milepost.protocol.spec import TaskSpec
+from milepost.records.canonical import parse
+from milepost.stores.contract import Store
+
+Inputs: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a person wants it: whether to wait in the foreground, whether to draw, whether to answer in JSON."""
+
+    wait: bool
+    plain: bool
+    as_json: bool
+
+
+def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, how: How) -> int:
+    """Start a run (or, without inputs, resume one), show it, print what came of it; return the exit status."""
+    about = {"run_id": run_id, "task": task.spec.name}
+    try:
+        with only_results_on_stdout(), view(plain=how.plain) as shown:
+            ready = task.options(store=store, wait=how.wait, watch=shown.watch, waiting=shown.waiting)
+            result = _driven(ready, run_id, inputs)
+    except MilepostError as error:
+        return tell(error, as_json=how.as_json, **about, status=_status(store, run_id))
+    _show_result(task.spec, result, about, how)
+    _note_done(store, run_id)
+    return 0
+
+
+def _driven(task: AnyTask, run_id: str, inputs: Inputs | None) -> Any:
+    started = task.resume(run_id) if inputs is None else task.run(run_id, *inputs[0], **inputs[1])
+    return asyncio.run(_awaited(started)) if isinstance(task, AsyncTask) else started
+
+
+async def _awaited(started: Coroutine[Any, Any, Any]) -> Any:
+    return await started
+
+
+def _status(store: Store, run_id: str) -> str | None:
+    try:
+        row = store.run(run_id)
+    except MilepostError:
+        return None
+    return row.progress.status if row is not None else None
+
+
+def _show_result(task: TaskSpec, result: Any, about: dict[str, str], how: How) -> None:
+    value = result_data(task.output.encode(result), task.output.media_type)
+    if how.as_json:
+        emit({**about, "status": "done", "result": value})
+    elif isinstance(value, str):
+        say(value, lines=True)
+    elif value is not None:
+        emit(value)
+
+
+def result_data(data: bytes, media_type: str) -> Any:
+    """Return a stored output as JSON data: text as a string, bytes as base64."""
+    if media_type == "application/json":
+        return parse(data)
+    if media_type.startswith("text/"):
+        return data.decode("utf-8")
+    return base64.b64encode(data).decode("ascii")
+
+
+def _note_done(store: Store, run_id: str) -> None:
+    row = store.run(run_id)
+    if row is not None and not sys.stderr.closed:
+        done = f"{counted(row.progress.verified_count, 'step')} verified"
+        applied = f"{counted(row.progress.applied_count, 'effect')} applied"
+        note(f"run {run_id} is done: {done}, {applied}. `milepost show {run_id}` tells all.")

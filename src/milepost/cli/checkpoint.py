@@ -1,0 +1,90 @@
+"""One step or effect in full: its records, its output (bounded) and its sources. Called by `show --step`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from milepost.cli.carry_out import result_data
+from milepost.cli.evidence import cut, evidence_lines
+from milepost.cli.output import say
+from milepost.cli.summaries import summary
+from milepost.cli.words import amount, clock_time
+from milepost.errors import StepUnknown
+from milepost.records.canonical import parse
+from milepost.records.model import OutcomeRecorded, Pointer, Record, StepVerified
+from milepost.runtime.keeping import Artifacts
+from milepost.runtime.opening import Opened
+from milepost.stores.contract import Store
+
+OUTPUT_SIZE_MAX = 64 * 1024
+"""Bytes of an output that are loaded for showing; a larger one is only pointed at."""
+
+
+def checkpoint_object(store: Store, opened: Opened, path: str) -> dict[str, Any]:
+    """Return everything recorded about one path. Raises: StepUnknown; CorruptRecord when its output was altered."""
+    lines = [(line, record) for line, record in opened.records if getattr(record, "path", None) == path]
+    if not lines:
+        if opened.refusal is not None:
+            raise opened.refusal
+        raise StepUnknown(run_id=opened.row.run_id, path=path)
+    artifacts = Artifacts(store, opened.row.run_id, snapshot=opened.snapshot)
+    last = next((record for _, record in reversed(lines) if _output(record) is not None), None)
+    return {
+        "run_id": opened.row.run_id,
+        "path": path,
+        "records": [
+            {
+                "seq": line.seq,
+                "kind": line.kind,
+                "seal": line.seal.hex(),
+                **json.loads(line.body),
+                "says": summary(record),
+            }
+            for line, record in lines
+        ],
+        "output": _loaded(artifacts, _output(last), "output") if last is not None else None,
+        "sources": _loaded(artifacts, getattr(last, "sources", None), "sources") if last is not None else None,
+    }
+
+
+def _output(record: Record | None) -> Pointer | None:
+    if isinstance(record, StepVerified):
+        return record.output
+    return record.result if isinstance(record, OutcomeRecorded) else None
+
+
+def _loaded(artifacts: Artifacts, pointer: Pointer | None, what: str) -> dict[str, Any] | None:
+    if pointer is None:
+        return None
+    found: dict[str, Any] = pointer.to_json()
+    if pointer.size <= OUTPUT_SIZE_MAX:
+        data = artifacts.load(pointer, what)
+        found["value"] = parse(data) if what == "sources" else result_data(data, pointer.media_type)
+    return found
+
+
+def say_checkpoint(found: dict[str, Any]) -> None:
+    """Write one checkpoint for people: its story, then the last record's fields, output and sources."""
+    say(f"{found['path']} · run {found['run_id']}")
+    for record in found["records"]:
+        say(f"  {clock_time(record['at'])}  {record['says']}")
+    last = {name: value for name, value in found["records"][-1].items() if name not in ("says", "path", "at")}
+    say()
+    say("last record:")
+    for line in evidence_lines(last):
+        say(line)
+    for what in ("output", "sources"):
+        _say_artifact(what, found[what])
+
+
+def _say_artifact(what: str, artifact: dict[str, Any] | None) -> None:
+    if artifact is None:
+        return
+    say(f"{what}: sha256 {artifact['digest']}, {amount(artifact['size'])}, {artifact['media_type']}")
+    value = artifact.get("value")
+    if isinstance(value, str):
+        say(cut(value, 4000), lines=True)
+    else:
+        for line in evidence_lines(value):
+            say(line)

@@ -1,0 +1,70 @@
+"""`milepost doctor`: examine the store, the clock and the folders around it. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from milepost.cli.opened import now, the_store
+from milepost.cli.options import json_option
+from milepost.cli.output import emit, note, table
+from milepost.cli.words import clock_time
+from milepost.errors import RefusedError
+from milepost.protocol.snapshot import age
+from milepost.runtime.standing import all_runs
+from milepost.runtime.witness import witness_folder
+from milepost.stores.contract import Finding, Store
+
+
+@click.command("doctor")
+@json_option
+def command(as_json: bool) -> int:
+    """Examine the store, the disk, the clock and the folders around it. Exit status 0 when all is well, else 3.
+
+    \b
+    Example:
+      milepost doctor
+    """
+    store = the_store()
+    found = [*store.check(), _clock(store), *_folders(), _seal_key(store)]
+    well = all(finding.ok for finding in found)
+    if as_json:
+        emit({"store": store.location, "ok": well, "findings": [asdict(finding) for finding in found]})
+        return 0 if well else RefusedError.exit_status
+    note(f"store {store.location}")
+    table(("check", "", "found"), [(f.check, "ok" if f.ok else "refused", f.found) for f in found])
+    for finding in found:
+        if not finding.ok and finding.hint:
+            note(f"{finding.check}: {finding.hint}")
+    return 0 if well else RefusedError.exit_status
+
+
+def _clock(store: Store) -> Finding:
+    newest = max((row.progress.at for row in all_runs(store)), default=None)
+    moment = now()
+    found = f"now {moment:%Y-%m-%d %H:%M:%S UTC}"
+    if newest is None or age(newest, moment) is not None:
+        return Finding("clock", True, found)
+    hint = "The clock ran backward: ages cannot be told, so open intents will be asked about. Set the clock."
+    return Finding("clock", False, f"{found}, but the newest record is of {clock_time(newest)}", hint)
+
+
+def _folders() -> Iterator[Finding]:
+    folder = witness_folder(os.environ)
+    place = next((p for p in (folder, *folder.parents) if p.exists()), Path("/"))
+    hint = "Make it writable, or set XDG_STATE_HOME: without a witness a store that went back in time is not noticed."
+    yield Finding(
+        "witness", os.access(place, os.W_OK), f"{folder} ({'there' if place == folder else 'not yet there'})", hint
+    )
+
+
+def _seal_key(store: Store) -> Finding:
+    sealed = {row.seal_name for row in all_runs(store)} - {None}
+    has_key = bool(os.environ.get("MILEPOST_SEAL_KEY"))
+    hint = "Set MILEPOST_SEAL_KEY to the key those runs were started with, or they can be neither trusted nor refused."
+    found = f"{len(sealed)} keys in use, MILEPOST_SEAL_KEY is {'set' if has_key else 'not set'}"
+    return Finding("seal key", has_key or not sealed, found, hint)

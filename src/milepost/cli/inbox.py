@@ -1,0 +1,95 @@
+"""`milepost inbox`: the open questions, or one of them with its evidence and what each choice will do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from milepost.cli.evidence import evidence_lines, evidence_of
+from milepost.cli.opened import now, row_of, the_store
+from milepost.cli.options import QUESTION, json_option
+from milepost.cli.output import emit, inert, note, say, table
+from milepost.cli.words import ago, clock_time
+from milepost.records.model import AnswerRow, Choice
+from milepost.runtime.answering import asked, find_question
+from milepost.runtime.standing import unanswered
+from milepost.stores.contract import QuestionRow, Store
+
+
+@click.command("inbox")
+@click.argument("question_id", metavar="[QUESTION]", required=False, type=QUESTION)
+@json_option
+def command(question_id: str | None, as_json: bool) -> int:
+    """List the open questions, oldest first; with QUESTION show its evidence and choices.
+
+    \b
+    Example:
+      milepost inbox
+      milepost inbox q-3f9a2c11d0
+    """
+    store = the_store()
+    if question_id is not None:
+        return _one(store, find_question(store, question_id), as_json)
+    rows = unanswered(store)
+    if as_json:
+        emit({"questions": [_object(row) for row in rows]})
+    elif not rows:
+        note("No open questions.")
+    else:
+        moment = now()
+        table(
+            ("question", "run", "asked", "kind", "sentence"),
+            [(row.question_id, row.run_id, ago(row.asked_at, moment), row.kind, row.sentence) for row in rows],
+        )
+        note(f"`milepost inbox {rows[0].question_id}` shows the evidence and what each choice will do.")
+    return 0
+
+
+def _object(row: QuestionRow) -> dict[str, Any]:
+    return {
+        "question_id": row.question_id,
+        "run_id": row.run_id,
+        "kind": row.kind,
+        "path": row.path,
+        "sentence": row.sentence,
+        "asked_at": row.asked_at,
+        "choices": [{"name": c.name, "does": c.does, "needs": list(c.needs)} for c in asked(row).choices],
+    }
+
+
+def _one(store: Store, row: QuestionRow, as_json: bool) -> int:
+    evidence = evidence_of(store, row)
+    stands = next((a for a in store.answers(row.run_id) if a.question_id == row.question_id and a.accepted), None)
+    if as_json:
+        emit({**_object(row), "evidence": evidence, "answer": _answer(stands) if stands else None})
+        return 0
+    say(f"{row.question_id} · {row.kind} · run {row.run_id} (task {row_of(store, row.run_id).task})")
+    say(f"asked {clock_time(row.asked_at)}" + (f", about {row.path}" if row.path else ""))
+    say(f"\n{inert(row.sentence)}\n", lines=True)
+    for line in evidence_lines(evidence):
+        say(line)
+    _say_choices(row) if stands is None else _say_answer(stands)
+    return 0
+
+
+def _say_answer(stands: AnswerRow) -> None:
+    why = f": {stands.note}" if stands.note else ""
+    say(f"Answered {stands.choice} by {stands.by} at {clock_time(stands.at)}{why}")
+
+
+def _say_choices(row: QuestionRow) -> None:
+    for choice in asked(row).choices:
+        say(f"  {choice.name}: {choice.does}")
+        say(f"      {answer_command(row.question_id, choice)}")
+    say(f"Then: milepost resume {row.run_id}")
+
+
+def _answer(answer: AnswerRow) -> dict[str, Any]:
+    return {"choice": answer.choice, "by": answer.by, "at": answer.at, "note": answer.note, "ref": answer.ref}
+
+
+def answer_command(question_id: str, choice: Choice) -> str:
+    """Return the command that gives an answer, with what the choice takes."""
+    needs = {"ref": " --ref PROVIDERS_ID", "result": " --result JSON"}
+    return f"milepost answer {question_id} {choice.name}" + "".join(needs[name] for name in choice.needs)

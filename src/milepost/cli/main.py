@@ -1,0 +1,127 @@
+"""`milepost`: finds the command, and is the one place that turns how it ended into an exit status.
+
+Commands are imported when they are called, so that `milepost --help` starts at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+import milepost
+from milepost.cli.telling import tell, tell_usage
+from milepost.errors import MilepostError
+
+COMPLETE = "_MILEPOST_COMPLETE"
+BUG = 70
+"""Exit status for an error of our own."""
+COMMANDS: dict[str, dict[str, str]] = {
+    "Work": {
+        "run": "Start a run of a task, or go on with the one of this id.",
+        "resume": "Go on with a run where it stood; --check only says what that would do.",
+        "cancel": "Ask a run to end: no new step starts.",
+        "fork": "End a run and begin another one from before one of its steps.",
+        "demo": "Watch a month of invoices being killed and resumed.",
+    },
+    "Look": {
+        "runs": "List the runs of this store.",
+        "show": "Show what a run has done, what is open and what comes next.",
+        "journal": "Print every record of a run, one a line.",
+        "brief": "Say where a run stands in 2,000 characters, to hand to a model.",
+        "map": "Print a task's steps, effects and permissions without running it.",
+    },
+    "Decide": {
+        "inbox": "List the open questions, or show one with its evidence and choices.",
+        "answer": "Answer a question.",
+    },
+    "Keep": {
+        "verify": "Prove every seal, digest and artifact of a run.",
+        "doctor": "Examine the store, the clock and the folders around it.",
+        "prune": "Delete whole ended runs.",
+        "completion": "Print the script that completes commands in a shell.",
+    },
+}
+
+EPILOG = """\b
+Exit statuses:
+  0 done            1 failed (the task's own error)    2 misuse
+  3 refused         4 waits for a person               5 waits for a time
+  6 unavailable     128+n stopped by signal n
+"""
+
+
+class Commands(click.Group):
+    """The commands by name; each lives in a file of its own and is imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for names in COMMANDS.values() for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = import_module(f"milepost.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, names in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(10), about) for name, about in names.items()])
+
+
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(milepost.__version__, message="milepost %(version)s")
+def cli() -> None:
+    """Verified checkpoints for long agent tasks: what dies resumes where it stood.
+
+    \b
+    Example:
+      milepost run plan.py:reconcile month=2026-10
+      milepost resume
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit with its status."""
+    sys.exit(status_of(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def status_of(arguments: list[str]) -> int:
+    """Run one command and return its exit status; everything foreseen is told without a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if COMPLETE in os.environ:
+        cli.main(prog_name="milepost")
+    try:
+        status = _called(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads any more: nothing is left to say
+        return 128 + signal.SIGPIPE
+    except Exception:  # noqa: BLE001 – the last door: what gets here is a bug of ours and says so
+        traceback.print_exc()
+        sys.stderr.write("This is a bug in Milepost; what is recorded stands. Please report it with the lines above.\n")
+        return BUG
+
+
+def _called(arguments: list[str]) -> int:
+    as_json = "--json" in arguments
+    try:
+        with cli.make_context("milepost", arguments) as context:
+            status = cli.invoke(context)
+        return status if isinstance(status, int) else 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 128 + signal.SIGINT
+    except click.ClickException as error:
+        return tell_usage(error, as_json=as_json)
+    except MilepostError as error:
+        return tell(error, as_json=as_json)

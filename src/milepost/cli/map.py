@@ -1,0 +1,80 @@
+"""`milepost map`: a task's role definition, from its declarations, without running it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import click
+
+from milepost.cli.declared import call_object, task_object, warnings
+from milepost.cli.load import AnyTask, load_task
+from milepost.cli.options import json_option
+from milepost.cli.output import emit, only_results_on_stdout, say
+from milepost.protocol.spec import EffectSpec, StepSpec
+from milepost.runtime.registry import declared_calls
+
+
+@click.command("map")
+@click.argument("target", metavar="FILE_OR_MODULE:TASK")
+@json_option
+def command(target: str, as_json: bool) -> int:
+    """Print a task's role definition: its steps, effects, checks, permissions and versions. Runs nothing of it.
+
+    It warns of an effect with neither lookup nor key lifetime, a step without a verifier, an untyped output and a
+    missing next action.
+
+    \b
+    Example:
+      milepost map plan.py:reconcile
+    """
+    with only_results_on_stdout():
+        task = load_task(target)
+        calls = declared_for(task)
+        found = {
+            **task_object(task.spec),
+            "calls": [call_object(call) for call in calls],
+            "warnings": [warning for call in calls for warning in warnings(call)],
+        }
+    if as_json:
+        emit(found)
+    else:
+        _say(found)
+    return 0
+
+
+def declared_for(task: AnyTask) -> list[StepSpec | EffectSpec]:
+    """Return the steps and effects of the task's module, and those its body names from other modules."""
+    function: Any = task.spec.function
+    found = {id(spec): spec for spec in declared_calls(function.__module__)}
+    for value in _named_by(function):
+        spec = getattr(value, "spec", None)
+        if isinstance(spec, (StepSpec, EffectSpec)):
+            found.setdefault(id(spec), spec)
+    return list(found.values())
+
+
+def _named_by(function: Any) -> list[Any]:
+    """Return what a body's global names, and attributes of modules it names, stand for."""
+    names = function.__code__.co_names
+    there = [function.__globals__[name] for name in names if name in function.__globals__]
+    inside = [getattr(m, name, None) for m in there if isinstance(m, ModuleType) for name in names]
+    return [*there, *inside]
+
+
+def _say(found: dict[str, Any]) -> None:
+    say(f"task {found['task']} ({found['target']})")
+    for line in found["about"]:
+        say(f"  {line}")
+    for name in ("inputs", "output", "versions", "permissions"):
+        say(f"{name}: {found[name]}" if isinstance(found[name], str) else f"{name}: {', '.join(found[name]) or 'none'}")
+    for call in found["calls"]:
+        say()
+        say(f"{call['kind']} {call['name']} → {call['output']}" + (f": {call['about']}" if call["about"] else ""))
+        for name, value in call["facts"].items():
+            say(f"  {name}: {value}")
+    say()
+    for warning in found["warnings"]:
+        say(f"warning: {warning}")
+    if not found["warnings"]:
+        say("no warnings")

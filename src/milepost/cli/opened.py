@@ -1,0 +1,62 @@
+"""Opens the store a command means and reads runs of it. Inspecting needs no lease and blocks nobody."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+from datetime import datetime
+
+from milepost.api import default_store
+from milepost.errors import RunUnknown
+from milepost.protocol.snapshot import format_time
+from milepost.runtime.clock import SystemClock
+from milepost.runtime.opening import Opened, read_snapshot
+from milepost.runtime.standing import Standing, standing
+from milepost.stores.contract import RunRow, Store
+
+
+def the_store(*, create: bool = False) -> Store:
+    """Return the store found from the working folder or named by MILEPOST_STORE. Raises: StoreMissing and its like."""
+    return default_store(create=create, environ=os.environ)
+
+
+def seal_key() -> bytes | None:
+    """Return the key of MILEPOST_SEAL_KEY, None without one."""
+    value = os.environ.get("MILEPOST_SEAL_KEY")
+    return value.encode("utf-8") if value else None
+
+
+def now() -> datetime:
+    return SystemClock().now()
+
+
+def now_text() -> str:
+    return format_time(now())
+
+
+def row_of(store: Store, run_id: str) -> RunRow:
+    """Return a run's row. Raises: RunUnknown."""
+    row = store.run(run_id)
+    if row is None:
+        raise RunUnknown(run_id=run_id, location=store.location)
+    return row
+
+
+def read_whole(store: Store, run_id: str) -> Opened:
+    """Read everything a run's journal says that can be trusted. Raises: RunUnknown; a refusal is returned with it."""
+    return read_snapshot(store, run_id, seal_key(), every_chain=True)
+
+
+def stands(store: Store, row: RunRow) -> Standing:
+    """Say where a run stands now."""
+    return standing(store, row, seal_key(), now())
+
+
+def me() -> str:
+    """Name who gives an answer here: user@host."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{platform.node()}"

@@ -1,0 +1,78 @@
+"""`milepost prune`: delete whole ended runs."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import click
+
+from milepost.cli.opened import now, now_text, row_of, the_store
+from milepost.cli.options import RUN, json_option
+from milepost.cli.output import emit, note, table
+from milepost.cli.words import ago, counted
+from milepost.errors import MisuseError
+from milepost.protocol.snapshot import age
+from milepost.records.model import ENDED
+from milepost.runtime.standing import all_runs
+from milepost.stores.contract import RunRow, Store
+
+_UNITS = {"d": "days", "h": "hours", "w": "weeks", "m": "minutes"}
+
+
+class Age(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """A time span such as 30d, 12h, 4w."""
+
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        found = re.fullmatch(r"(\d{1,5})([dhwm])", str(value))
+        if found is None:
+            self.fail(f"expected a number and d, h, w or m (such as 30d), found {value!r}", param, ctx)
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+@click.command("prune")
+@click.argument("run_ids", metavar="[RUN]...", nargs=-1, type=RUN)
+@click.option("--older-than", type=Age(), metavar="AGE", help="Every run that ended longer ago, such as 30d or 12h.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@json_option
+def command(run_ids: tuple[str, ...], older_than: timedelta | None, yes: bool, as_json: bool) -> int:
+    """Delete whole runs that are done, stopped or cancelled. Key claims and a line of audit for each stay.
+
+    \b
+    Example:
+      milepost prune --older-than 30d --yes
+    """
+    store = the_store()
+    if not run_ids and older_than is None:
+        raise click.UsageError("Name runs, or give --older-than.")
+    chosen = _chosen(store, run_ids, older_than)
+    if chosen and not yes and not as_json:
+        moment = now()
+        table(("run", "task", "ended", "last"), [_line(row, ago(row.progress.at, moment)) for row in chosen])
+        click.confirm(f"Delete {counted(len(chosen), 'run')} for good?", abort=True, err=True)
+    elif chosen and not yes:
+        raise MisuseError(reason=f"{counted(len(chosen), 'run')} would be deleted; with --json, --yes is needed")
+    count = store.prune([row.run_id for row in chosen], now_text())
+    if as_json:
+        emit({"pruned": count, "runs": [row.run_id for row in chosen]})
+    else:
+        note(f"{counted(count, 'run')} deleted.")
+    return 0
+
+
+def _chosen(store: Store, run_ids: tuple[str, ...], older_than: timedelta | None) -> list[RunRow]:
+    rows = [row_of(store, run_id) for run_id in run_ids] if run_ids else list(all_runs(store))
+    going = [row.run_id for row in rows if row.progress.status not in ENDED]
+    if run_ids and going:
+        raise MisuseError(reason=f"only runs that have ended can be pruned; {', '.join(going)} can go on")
+    moment = now()
+    ended = [row for row in rows if row.progress.status in ENDED]
+    if older_than is None:
+        return ended
+    return [row for row in ended if (passed := age(row.progress.at, moment)) is not None and passed > older_than]
+
+
+def _line(row: RunRow, last: str) -> tuple[str, str, str, str]:
+    return (row.run_id, row.task, row.progress.status, last)

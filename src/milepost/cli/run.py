@@ -1,0 +1,47 @@
+"""`milepost run`: start a run of a task, or go on with the one of this id."""
+
+from __future__ import annotations
+
+import secrets
+
+import click
+
+from milepost.cli.carry_out import How, carry_out
+from milepost.cli.inputs import parse_inputs
+from milepost.cli.load import load_task
+from milepost.cli.opened import now, the_store
+from milepost.cli.options import RUN, json_option, wait_options
+from milepost.cli.output import note
+from milepost.protocol.keys import checked_name
+
+TASK_LENGTH_MAX = 150
+"""Characters of a task's name that go into a run id made here."""
+
+
+@click.command("run")
+@click.argument("target", metavar="FILE_OR_MODULE:TASK")
+@click.argument("inputs", metavar="[NAME=VALUE]...", nargs=-1)
+@click.option("--run-id", type=RUN, help="Name of the run; the same name again goes on with it.")
+@wait_options
+@json_option
+def command(target: str, inputs: tuple[str, ...], run_id: str | None, no_wait: bool, plain: bool, as_json: bool) -> int:
+    """Start a run of a task, or go on with the one of this id.
+
+    A value is read as JSON where that fits the input's type, else as the text itself. Progress goes to stderr, the
+    result to stdout.
+
+    \b
+    Example:
+      milepost run plan.py:reconcile month=2026-10 --run-id october
+    """
+    task = load_task(target)
+    name = checked_name("run id", run_id if run_id is not None else new_run_id(task.spec.name))
+    given = parse_inputs(task.spec, inputs)
+    store = the_store(create=True)
+    note(f"run {name}")
+    return carry_out(task, name, given, store, How(not no_wait, plain, as_json))
+
+
+def new_run_id(task: str) -> str:
+    """Make a run id: TASK-YYYYMMDD-HHMMSS-xxxx, in UTC."""
+    return f"{task[:TASK_LENGTH_MAX].rstrip()}-{now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

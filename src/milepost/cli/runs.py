@@ -1,0 +1,73 @@
+"""`milepost runs`: the runs of a store."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import islice
+
+import click
+
+from milepost.cli.opened import now, stands, the_store
+from milepost.cli.options import json_option
+from milepost.cli.output import emit, note, table
+from milepost.cli.words import ago
+from milepost.records.model import RunStatus
+from milepost.runtime.standing import Standing, all_runs
+from milepost.stores.contract import RunRow
+
+HEADERS = ("run", "task", "stands", "started", "last", "verified", "applied", "next")
+
+
+@click.command("runs")
+@click.option("--task", help="Only runs of this task.")
+@click.option("--status", type=click.Choice([status.value for status in RunStatus]), help="Only runs of this status.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, newest first.")
+@json_option
+def command(task: str | None, status: str | None, limit: int, as_json: bool) -> int:
+    """List the runs of this store, newest first.
+
+    \b
+    Example:
+      milepost runs --status failed
+    """
+    store = the_store()
+    which = {name: value for name, value in (("task", task), ("status", status)) if value}
+    found = [(row, stands(store, row)) for row in islice(all_runs(store, **which), limit)]
+    if as_json:
+        emit({"store": store.location, "runs": [run_object(row, standing) for row, standing in found]})
+        return 0
+    if not found:
+        note(f"No runs in {store.location}.")
+        return 0
+    moment = now()
+    table(HEADERS, [_line(row, standing, moment) for row, standing in found])
+    return 0
+
+
+def run_object(row: RunRow, standing: Standing) -> dict[str, object]:
+    """Return a run's row as data."""
+    return {
+        "run_id": row.run_id,
+        "task": row.task,
+        "status": row.progress.status,
+        "stands": standing.word,
+        "holder": standing.holder or None,
+        "started_at": row.started_at,
+        "at": row.progress.at,
+        "family": row.family,
+        "verified_count": row.progress.verified_count,
+        "applied_count": row.progress.applied_count,
+        "next_action": row.progress.next_action,
+        "detail": row.progress.detail,
+        "sealed_with": row.seal_name,
+    }
+
+
+def _line(row: RunRow, standing: Standing, moment: datetime) -> tuple[object, ...]:
+    progress = row.progress
+    following = (
+        progress.detail if standing.word == "failed" else "" if standing.word == "done" else progress.next_action
+    )
+    times = (ago(row.started_at, moment), ago(progress.at, moment))
+    shown = following if len(following) <= 80 else following[:79] + "…"
+    return (row.run_id, row.task, standing.word, *times, progress.verified_count, progress.applied_count, shown)

@@ -1,0 +1,112 @@
+"""What a live view knows: durable records folded into what is under way now. Draws nothing.
+
+Hears records from whichever thread made them durable, so everything is under one lock. Called by `live`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from milepost.cli.words import lasting, until
+from milepost.protocol.snapshot import parse_time
+from milepost.records.model import (
+    HeartbeatRecorded,
+    IntentRecorded,
+    OutcomeRecorded,
+    Record,
+    StartReturned,
+    StepFailedNoted,
+    StepStarted,
+    StepVerified,
+)
+from milepost.runtime.clock import SystemClock
+from milepost.runtime.leases import active_runs
+from milepost.runtime.registry import name_in
+
+SHOWN_MAX = 8
+"""Steps under way that are shown one by one."""
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """One step or effect that has started and not ended."""
+
+    attempt: int
+    since: float
+    progress: str = ""
+
+
+@dataclass(slots=True)
+class Seen:
+    """Everything the view may show of one run."""
+
+    began: float = field(default_factory=time.monotonic)
+    under_way: dict[str, UnderWay] = field(default_factory=dict)
+    siblings: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # body, name -> paths seen
+    ended: set[str] = field(default_factory=set)
+    verified: int = 0
+    applied: int = 0
+    wait: tuple[str, str] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def hear(self, record: Record) -> None:
+        """Fold one durable record in."""
+        with self._lock:
+            path = getattr(record, "path", None)
+            if isinstance(record, (StepStarted, IntentRecorded)):
+                self._start(record.path, record.attempt)
+            elif isinstance(record, HeartbeatRecorded) and path in self.under_way:
+                total = f" of {record.total}" if record.total is not None else ""
+                self.under_way[path].progress = f"{record.done}{total} {record.note}".rstrip()
+            elif isinstance(record, (StepVerified, StepFailedNoted, StartReturned, OutcomeRecorded)):
+                self._end(record.path, record)
+
+    def wait_for(self, moment: str, reason: str) -> None:
+        """Note the next time that is waited for."""
+        with self._lock:
+            if self.wait is None or moment < self.wait[0] or parse_time(self.wait[0]) <= SystemClock().now():
+                self.wait = (moment, reason)
+
+    def _start(self, path: str, attempt: int) -> None:
+        self.under_way[path] = UnderWay(attempt, time.monotonic())
+        self.siblings.setdefault((path.rpartition("/")[0], name_in(path)), set()).add(path)
+
+    def _end(self, path: str, record: Record) -> None:
+        self.under_way.pop(path, None)
+        self.ended.add(path)
+        self.verified += isinstance(record, StepVerified)
+        self.applied += isinstance(record, OutcomeRecorded) and record.outcome == "applied"
+
+    def lines(self) -> list[str]:
+        """Return what is shown now, one line each: the sum, what runs, what is waited for, whether it stops."""
+        with self._lock:
+            shown = [self._line(path, step) for path, step in list(self.under_way.items())[-SHOWN_MAX:]]
+            more = len(self.under_way) - len(shown)
+            wait = self._wait_line()
+            sums = f"{self.verified} verified, {self.applied} applied, {lasting(time.monotonic() - self.began)}"
+        stopping = ["stopping at the next boundary; a second signal stops at once"] if is_stopping() else []
+        return [sums, *shown, *([f"  and {more} more"] if more > 0 else []), *wait, *stopping]
+
+    def _line(self, path: str, step: UnderWay) -> str:
+        attempt = f", attempt {step.attempt}" if step.attempt > 1 else ""
+        progress = f", {step.progress}" if step.progress else ""
+        return f"  {path}{self._item(path)}{attempt}{progress}, {lasting(time.monotonic() - step.since)}"
+
+    def _item(self, path: str) -> str:
+        """Say which of its siblings a call is, when it has any: ` (item 3 of 8 so far)`."""
+        siblings = self.siblings.get((path.rpartition("/")[0], name_in(path)), set())
+        ended = len(siblings & self.ended)
+        return f" (item {min(ended + 1, len(siblings))} of {len(siblings)} so far)" if len(siblings) > 1 else ""
+
+    def _wait_line(self) -> list[str]:
+        now = SystemClock().now()
+        if self.wait is None or parse_time(self.wait[0]) <= now:
+            return []
+        return [f"  waits, goes on {until(self.wait[0], now)}: {self.wait[1]}"]
+
+
+def is_stopping() -> bool:
+    """Say whether a run of this process was asked to stop."""
+    return any(run.stop_signal is not None for run in active_runs())

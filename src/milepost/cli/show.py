@@ -1,0 +1,64 @@
+"""`milepost show`: in one minute, what was done, by which versions, what is open and what comes next."""
+
+from __future__ import annotations
+
+import click
+
+from milepost.cli.checkpoint import checkpoint_object, say_checkpoint
+from milepost.cli.opened import read_whole, stands, the_store
+from milepost.cli.options import RUN, json_option
+from milepost.cli.output import emit, say, table
+from milepost.cli.overview import header_lines, next_lines, open_lines, overview_object
+from milepost.cli.steps import HEADERS, shown_rows, steps
+from milepost.cli.telling import error_object
+from milepost.errors import RefusedError
+from milepost.runtime.opening import Opened
+from milepost.runtime.standing import Standing
+from milepost.stores.contract import Store
+
+
+@click.command("show")
+@click.argument("run_id", metavar="RUN", type=RUN)
+@click.option("--step", "path", metavar="PATH", help="Show one step or effect in full, with its output and sources.")
+@click.option("--all", "every", is_flag=True, help="Show every item of a .map instead of counting equal ones.")
+@json_option
+def command(run_id: str, path: str | None, every: bool, as_json: bool) -> int:
+    """Show what a run has done, what is open and what comes next.
+
+    \b
+    Example:
+      milepost show october
+      milepost show october --step match
+    """
+    store = the_store()
+    opened = read_whole(store, run_id)
+    if path is not None:
+        return _one_step(store, opened, path, as_json)
+    return _whole(store, opened, stands(store, opened.row), every=every, as_json=as_json)
+
+
+def _whole(store: Store, opened: Opened, standing: Standing, *, every: bool, as_json: bool) -> int:
+    if as_json:
+        refusal = {"error": error_object(opened.refusal)} if opened.refusal is not None else {}
+        emit({**overview_object(store, opened, standing), **refusal})
+        return RefusedError.exit_status if opened.refusal is not None else 0
+    for line in header_lines(opened, standing):
+        say(line)
+    rows = shown_rows(steps(opened), every=every)
+    if rows:
+        say()
+        table(HEADERS, rows)
+    for line in (*open_lines(store, opened), *next_lines(store, opened, standing)):
+        say(line)
+    if opened.refusal is not None:
+        raise opened.refusal
+    return 0
+
+
+def _one_step(store: Store, opened: Opened, path: str, as_json: bool) -> int:
+    found = checkpoint_object(store, opened, path)
+    if as_json:
+        emit(found)
+    else:
+        say_checkpoint(found)
+    return 0

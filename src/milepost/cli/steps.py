@@ -1,0 +1,170 @@
+"""The steps and effects of a run as rows: in order, nested ones indented, many equal items counted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from milepost.cli.summaries import outcome_marks
+from milepost.cli.words import amount, clock_time, cost, lasting
+from milepost.protocol.snapshot import EffectState, Snapshot, StepState
+from milepost.records.model import Outcome
+from milepost.runtime.opening import Opened
+from milepost.runtime.registry import name_in
+
+HEADERS = ("step", "stands", "try", "took", "checks / key", "model", "output", "about")
+ITEMS_MAX = 6
+"""So many equal siblings in a row are shown one by one; more are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One step or effect as `show` tells it."""
+
+    path: str
+    kind: str  # step, effect
+    stands: str
+    attempt: int
+    duration_s: float
+    checks: Sequence[str] = ()
+    key: str = ""
+    ref: str | None = None
+    marks: Sequence[str] = ()
+    spent: dict[str, Any] | None = None
+    output_size: int | None = None
+    next_action: str = ""
+    about: str = ""
+
+    @property
+    def depth(self) -> int:
+        return self.path.count("/")
+
+
+def steps(opened: Opened) -> list[Row]:
+    """Return the steps and effects of a run, each followed by what is inside it."""
+    return list(_below(opened.snapshot, ""))
+
+
+def _below(s: Snapshot, body: str) -> Iterator[Row]:
+    for path in s.children.get(body, ()):
+        step, effect = s.steps.get(path), s.effects.get(path)
+        if effect is not None:
+            yield _effect_row(effect)
+        elif step is not None and (step.attempt or step.verified or step.until):
+            yield _step_row(step)
+        yield from _below(s, path)
+
+
+def _step_row(step: StepState) -> Row:
+    done = step.verified
+    return Row(
+        path=step.path,
+        kind="step",
+        stands=step.status.value,
+        attempt=step.attempt,
+        duration_s=done.duration_s if done else step.failure.duration_s if step.failure else 0.0,
+        checks=done.checks if done else (),
+        spent=dict(done.spent) if done and done.spent else None,
+        output_size=done.output.size if done else None,
+        next_action=done.next_action if done else "",
+        about=_step_about(step),
+    )
+
+
+def _step_about(step: StepState) -> str:
+    if step.failure is not None:
+        return str(step.failure.error)
+    if step.until is not None and not step.finished:
+        return f"waits until {clock_time(step.until)}"
+    said = step.heartbeat
+    if said is not None and not step.finished:
+        return f"{said.done}" + (f" of {said.total}" if said.total is not None else "") + f" {said.note}".rstrip()
+    return ""
+
+
+def _effect_row(effect: EffectState) -> Row:
+    last, outcome = effect.last, effect.applied or effect.failure or (effect.last.outcome if effect.last else None)
+    return Row(
+        path=effect.path,
+        kind="effect",
+        stands="applied" if effect.applied else _not_applied(effect),
+        attempt=last.intent.attempt if last else 0,
+        duration_s=outcome.duration_s if outcome else 0.0,
+        key=(last.intent.key if last else "") or (outcome.key if outcome else ""),
+        ref=outcome.ref if outcome else None,
+        marks=outcome_marks(outcome) if outcome and outcome.outcome == Outcome.APPLIED else (),
+        spent=dict(outcome.spent) if outcome and outcome.spent else None,
+        output_size=outcome.result.size if outcome and outcome.result else None,
+        next_action=outcome.next_action if outcome else "",
+        about=_effect_about(effect),
+    )
+
+
+def _not_applied(effect: EffectState) -> str:
+    if effect.open_sends:
+        return "open"
+    return "rejected" if effect.sends else "waiting"
+
+
+def _effect_about(effect: EffectState) -> str:
+    outcome = effect.last.outcome if effect.last else None
+    if effect.applied is None and outcome is not None and outcome.error is not None:
+        return str(outcome.error)
+    if effect.until is not None and not effect.finished:
+        return f"waits until {clock_time(effect.until)}"
+    return ""
+
+
+def shown_rows(rows: Sequence[Row], *, every: bool) -> list[tuple[object, ...]]:
+    """Return table rows; more than ITEMS_MAX equal siblings in a row become one line that counts them."""
+    shown: list[tuple[object, ...]] = []
+    for _, equal in groupby(rows, key=lambda row: (row.path.rpartition("/")[0], name_in(row.path), row.stands)):
+        group = list(equal)
+        if every or len(group) <= ITEMS_MAX:
+            shown += [_line(row) for row in group]
+        else:
+            shown.append(_counted(group))
+    return shown
+
+
+def _line(row: Row) -> tuple[object, ...]:
+    name = "  " * row.depth + row.path.rpartition("/")[2]
+    took = lasting(row.duration_s) if row.duration_s else ""
+    size = amount(row.output_size) if row.output_size is not None else ""
+    about = "; ".join([*row.marks, *([f"ref {row.ref}"] if row.ref else []), *([row.about] if row.about else [])])
+    about = about if len(about) <= 120 else about[:119] + "…"
+    return (name, row.stands, row.attempt or "", took, row.key or ", ".join(row.checks), cost(row.spent), size, about)
+
+
+def _counted(group: Sequence[Row]) -> tuple[object, ...]:
+    first = group[0]
+    name = "  " * first.depth + f"{name_in(first.path)} × {len(group)}"
+    tries = max(row.attempt for row in group)
+    took = lasting(sum(row.duration_s for row in group))
+    size = amount(sum(row.output_size or 0 for row in group))
+    marks = sorted({mark for row in group for mark in row.marks})
+    marked = sum(bool(row.marks) for row in group)
+    about = f"{marked} {' or '.join(marks)}" if marked else ""
+    return (name, first.stands, tries, took, ", ".join(first.checks), cost(_sum(group)), size, about)
+
+
+def _sum(group: Sequence[Row]) -> dict[str, Any] | None:
+    return total_spent([row.spent for row in group])
+
+
+def total_spent(amounts: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Add up what models took; amounts of several currencies are not added but named."""
+    from decimal import Decimal
+
+    given = [spent for spent in amounts if spent]
+    if not given:
+        return None
+    currencies = sorted({str(spent.get("currency", "")) for spent in given})
+    return {
+        "input_tokens": sum(spent.get("input_tokens", 0) for spent in given),
+        "output_tokens": sum(spent.get("output_tokens", 0) for spent in given),
+        "cost": str(sum((Decimal(str(spent.get("cost", "0"))) for spent in given), Decimal(0))),
+        "currency": "/".join(currencies),
+    }

@@ -1,0 +1,77 @@
+"""How a command that did not succeed says so: code, message, hint; its exit status. No traceback of ours, ever.
+
+The user's own exception is shown with its traceback, our frames taken out. Called by `main` and `carry_out`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+
+import milepost
+from milepost.cli.output import emit, note
+from milepost.errors import MilepostError, StepFailed, UnknownTask
+from milepost.records.secret import redact
+
+OWN = (str(Path(milepost.__file__).parent), "<frozen importlib")
+TRACEBACK_MAX = 20_000
+"""Characters of a traceback that are shown; the middle of a longer one is left out."""
+
+
+def tell(error: MilepostError, *, as_json: bool, **beside: Any) -> int:
+    """Tell a foreseen error and return its exit status. `beside` goes into the JSON object next to it."""
+    if isinstance(error, (StepFailed, UnknownTask)) and error.__cause__ is not None:
+        note(users_traceback(error.__cause__), lines=True)
+    if as_json:
+        emit({**beside, "error": error_object(error)})
+    else:
+        note(f"{error.code}: {redact(str(error))}")
+        note(f"  → {error.hint}")
+    return error.exit_status
+
+
+def error_object(error: MilepostError) -> dict[str, Any]:
+    """Return an error as data: code, message, hint, exit status and its facts."""
+    facts = {name: fact if isinstance(fact, int) else redact(str(fact)) for name, fact in error.facts.items()}
+    message = redact(str(error))
+    return {
+        "code": error.code,
+        "message": message,
+        "hint": error.hint,
+        "exit_status": error.exit_status,
+        "facts": facts,
+    }
+
+
+def tell_usage(error: click.ClickException, *, as_json: bool) -> int:
+    """Tell a command line that click could not read. Always exit status 2."""
+    context = getattr(error, "ctx", None)
+    hint = f"`{context.command_path} --help` shows how." if context is not None else "`milepost --help` shows how."
+    if as_json:
+        about = {"code": "usage", "message": error.format_message(), "hint": hint, "exit_status": 2, "facts": {}}
+        emit({"error": about})
+    else:
+        note(f"usage: {error.format_message()}")
+        note(f"  → {hint}")
+    return 2
+
+
+def users_traceback(error: BaseException) -> str:
+    """Return an exception's traceback as text, without the frames of Milepost and of the import machinery."""
+    told = traceback.TracebackException.from_exception(error)
+    _take_out_own_frames(told)
+    text = redact("".join(told.format())).rstrip("\n")
+    if len(text) > TRACEBACK_MAX:
+        half = TRACEBACK_MAX // 2
+        text = f"{text[:half]}\n… ({len(text) - TRACEBACK_MAX:,} characters left out) …\n{text[-half:]}"
+    return text
+
+
+def _take_out_own_frames(told: traceback.TracebackException) -> None:
+    told.stack[:] = [frame for frame in told.stack if not frame.filename.startswith(OWN)]
+    for inner in (told.__cause__, told.__context__, *(told.exceptions or ())):
+        if inner is not None:
+            _take_out_own_frames(inner)

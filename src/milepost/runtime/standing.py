@@ -1,0 +1,105 @@
+"""Where a run stands, for people: what its row says, and whether somebody works on it or a resume could go on.
+
+Reads only. Whether a holder is dead is *proven* when its run is taken; here it is looked at without taking anything.
+Called by the command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from milepost.protocol.snapshot import Snapshot, age, parse_time
+from milepost.records.model import ENDED, RunStatus
+from milepost.runtime.clock import SystemClock
+from milepost.runtime.leases import me
+from milepost.runtime.opening import read_snapshot
+from milepost.stores.contract import LEASE_S, Held, QuestionRow, RunRow, Store
+
+CAN_GO_ON = frozenset({"died", "answered", "due", "interrupted", "cancelling"})
+"""Words of runs that a resume carries on without anybody mending or deciding anything first."""
+PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`word` is the row's status, or what it has become since: died, answered, due, cancelling."""
+
+    word: str
+    holder: str = ""
+
+    @property
+    def can_go_on(self) -> bool:
+        return self.word in CAN_GO_ON
+
+
+def standing(store: Store, row: RunRow, seal_key: bytes | None, now: datetime) -> Standing:
+    """Say where a run stands now. Reads its journal only when it waits for a time."""
+    status = row.progress.status
+    if status in ENDED:
+        return Standing(status.value)
+    if row.held is not None and not is_dead(row.held, now):
+        return Standing("running", f"process {row.held.holder.pid} on {row.held.holder.host}")
+    if row.cancel is not None:
+        return Standing("cancelling")
+    if status is RunStatus.RUNNING:
+        return Standing("died")
+    if status is RunStatus.ASKING and not unanswered(store, row.run_id):
+        return Standing("answered")
+    if status is RunStatus.WAITING and _is_due(store, row, seal_key, now):
+        return Standing("due")
+    return Standing(status.value)
+
+
+def is_dead(held: Held, now: datetime) -> bool:
+    """Say whether a holder seems to be gone: its process is, its machine was started anew, or it fell silent."""
+    here = me(SystemClock())
+    if held.holder.host == here.host:
+        return held.holder.boot_id != here.boot_id or not _lives(held.holder.pid)
+    passed = age(held.beat_at, now)
+    return passed is not None and passed.total_seconds() > LEASE_S
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def unanswered(store: Store, run_id: str | None = None) -> list[QuestionRow]:
+    """Return the open questions nobody has answered yet, oldest first: of one run or of all."""
+    rows = store.questions(run_id)
+    answered = {a.question_id for asked in {row.run_id for row in rows} for a in store.answers(asked) if a.accepted}
+    return [row for row in rows if row.question_id not in answered]
+
+
+def waits_until(snapshot: Snapshot) -> str | None:
+    """Return the recorded time before which a waiting run does not go on, None when it waits for none."""
+    steps = [s.until for s in snapshot.steps.values() if s.until is not None and not s.finished]
+    effects = [e.until for e in snapshot.effects.values() if e.until is not None and not e.finished]
+    return min([*steps, *effects], default=None)
+
+
+def _is_due(store: Store, row: RunRow, seal_key: bytes | None, now: datetime) -> bool:
+    until = waits_until(read_snapshot(store, row.run_id, seal_key).snapshot)
+    return until is None or parse_time(until) <= now
+
+
+def all_runs(store: Store, **which: str) -> Iterator[RunRow]:
+    """Yield every run, newest start first, a page at a time."""
+    last: str | None = None
+    while page := store.runs(limit=PAGE, before=last, **which):  # type: ignore[arg-type]
+        yield from page
+        last = page[-1].run_id
+
+
+def unfinished(store: Store) -> list[RunRow]:
+    """Return the runs that have not ended, oldest start first."""
+    found = [row for row in all_runs(store) if row.progress.status not in ENDED]
+    return found[::-1]
