@@ -67,14 +67,18 @@ class Codec(Generic[T]):
         except Exception as error:  # noqa: BLE001 - a property, a time zone or an __eq__ is user code
             raise not_encodable(error, self._where) from _cause(error)
 
-    def decode(self, data: bytes) -> T:
+    def decode(self, data: bytes, media_type: str = "") -> T:
         """Read a value back, as stored by this or an older version of the annotated type.
+
+        `media_type` is how it was stored when that may be JSON although the annotation is text or bytes: what a
+        person gave, or what the type was before.
 
         Raises:
             NotDecodable: the bytes do not hold a value of this annotation, with the path.
         """
         try:
-            return self._unraw(data) if not self._is_json else cast(T, self._shape.load(parse(data)))
+            is_json = self._is_json or media_type == _JSON
+            return cast(T, self._shape.load(parse(data))) if is_json else self._unraw(data)
         except Exception as error:  # noqa: BLE001 - a constructor is user code
             raise not_decodable(error, self._where) from _cause(error)
 

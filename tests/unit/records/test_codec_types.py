@@ -420,6 +420,13 @@ def test_equal_values_have_equal_bytes_whatever_their_order() -> None:
     assert sets.encode({10, 9, 1}) == sets.encode({1, 9, 10})
 
 
+def test_text_and_bytes_given_as_json_are_read_as_json() -> None:
+    """A person gives a result as JSON, whatever the effect returns."""
+    assert Codec[str](str, where="w").decode(b'"7 bolts"', "application/json") == "7 bolts"
+    assert Codec[bytes](bytes, where="w").decode(b'"YWI="', "application/json") == b"ab"
+    assert Codec[str](str, where="w").decode(b'"7 bolts"', "text/plain; charset=utf-8") == '"7 bolts"'
+
+
 def test_text_and_bytes_as_the_whole_value_are_stored_raw() -> None:
     assert (Codec[str](str, where="w").media_type, Codec[str](str, where="w").encode("é")) == (
         "text/plain; charset=utf-8",
