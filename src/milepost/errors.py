@@ -138,6 +138,12 @@ class OutsideRun(MisuseError):
     )
 
 
+class CalledInside(MisuseError):
+    code = "called-inside"
+    sentence = "{path!r} is called inside {inside}, which holds no steps and no effects"
+    hint = "Call it in the plan or in a step, and pass on what it returns."
+
+
 class PermissionMissing(MisuseError):
     code = "permission-missing"
     sentence = "effect {path!r} needs the permission {permission!r}, task {task} holds {held}"

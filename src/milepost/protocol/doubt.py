@@ -7,8 +7,8 @@ from typing import Any
 
 from milepost.protocol.call import Call
 from milepost.protocol.failure import cut
-from milepost.protocol.landing import landed, recovered
-from milepost.protocol.ops import Append, Ended, Load, LookUp, Moment, Now, Steps, Straggler, Wait
+from milepost.protocol.landing import recovered
+from milepost.protocol.ops import Append, Load, LookUp, Moment, Now, Steps, Wait
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask
@@ -29,8 +29,6 @@ def resolve(
 
     `state` is None for an effect without a record in a run whose store went back: there may have been a send.
     """
-    if state is not None and (yield from _late_landing(call, state)):
-        return False
     if state is not None:
         yield from _check_same(call, state, request_digest, request)
     reason = "its provider has neither a lookup nor a known key lifetime"
@@ -54,16 +52,6 @@ def resolve(
 def _within_lifetime(lifetime: timedelta, state: EffectState, now: datetime) -> bool:
     passed = age(state.sends[0].intent.at, now)
     return passed is not None and passed < lifetime - KEY_MARGIN
-
-
-def _late_landing(call: Call[EffectSpec], state: EffectState) -> Steps[bool]:
-    """A call given up but still running is waited for first; its late landing is recorded as such."""
-    late: tuple[int, Ended] | None = yield Straggler()
-    if late is None or late[1].error is not None:
-        return False
-    send = next(s for s in state.sends if s.intent.attempt == late[0])
-    yield from landed(call, late[0], send.intent.key, send.intent.request_digest, late[1], late=True)
-    return True
 
 
 def _check_same(call: Call[EffectSpec], state: EffectState, request_digest: str, request: bytes) -> Steps[None]:

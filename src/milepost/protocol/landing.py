@@ -9,7 +9,7 @@ from milepost.errors import MilepostError
 from milepost.protocol.call import Call
 from milepost.protocol.failure import error_record
 from milepost.protocol.keep import keep_bytes, keep_files
-from milepost.protocol.ops import Append, Artifact, Ended, Now, Steps
+from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
 from milepost.protocol.outcomes import Applied, Found
 from milepost.protocol.snapshot import EffectState, Send
 from milepost.protocol.spec import EffectSpec
@@ -50,6 +50,18 @@ def landed(
         duration_s=round(ended.duration_s, 6),
     )
     yield Append((record,), artifacts, claims=claim_rows(call, record, request_digest, artifacts))
+
+
+def landed_late(call: Call[EffectSpec], ended: Ended) -> Steps[None]:
+    """Record how a send ended that had been given up and still ran: what it raised proves nothing new.
+
+    Crash: it stays unknown and is resolved on resume.
+    """
+    state = call.effect
+    if ended.error is not None or state is None or state.last is None:
+        return
+    sent = state.last.intent
+    yield from landed(call, sent.attempt, sent.key, sent.request_digest, ended, late=True)
 
 
 def claim_rows(
@@ -112,6 +124,16 @@ def recovered_outcome(
         recovered=True,
         next_action=next_action,
     )
+
+
+def answered(call: Call[EffectSpec], key: str, request_digest: str, answer: AnswerEntered) -> Steps[None]:
+    """Record what a person said became of an effect. Crash: the answer stands and is acted on by the next resume."""
+    now = yield Now()
+    record = answered_outcome(call.path, call.effect, key, answer, now.text)
+    kept: list[Artifact] = []
+    if answer.result is not None and call.spec.scope == "task":
+        kept.append(Artifact(answer.result, (yield Load(answer.result, f"answered result of {call.path}"))))
+    yield Append((record,), wait=True, claims=claim_rows(call, record, request_digest, kept))
 
 
 def answered_outcome(path: str, state: EffectState | None, key: str, answer: AnswerEntered, at: str) -> OutcomeRecorded:

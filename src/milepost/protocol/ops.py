@@ -167,11 +167,6 @@ class MaySend(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Straggler(Op):
-    """→ (attempt, Ended) of an earlier send of this effect that was given up and still ran, or None. Waits for it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Claim(Op):
     """→ ClaimRow of whoever owns the key: this run, or another. For scope="task"."""
 
@@ -180,19 +175,13 @@ class Claim(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimState(Op):
-    """→ "open", "unsent" or "held": what the run that owns a claimed key has of its effect.
-
-    open: an intent without a final outcome; unsent: none, and nobody works on that run; held: none yet.
-    """
-
-    owner: ClaimRow
-
-
-@dataclass(frozen=True, slots=True)
 class TakeClaim(Op):
-    """→ ClaimRow. Take over a key whose owner ended without ever sending."""
+    """→ ClaimRow. Take a key over from a run that nobody works on and that never sent; else its owner's row.
+
+    `accepted`: a person said to take it although the owner may have sent.
+    """
 
     key: str
     request_digest: str
-    instead_of: str
+    owner: ClaimRow
+    accepted: bool

@@ -6,14 +6,13 @@ is parked until no body runs any more; then a signal unwinds all of them, and ev
 
 from __future__ import annotations
 
+import asyncio
+import os
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
 
 from milepost.errors import LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
-from milepost.protocol.ops import Ended
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import Record
@@ -47,6 +46,7 @@ class ActiveRun:
         self.run_id, self.task, self.journal, self.lease = run_id, task, journal, lease
         self.clock, self.options = clock, options
         self.seal_key, self.lease_s = options.seal_key, options.lease_s
+        self.pid = os.getpid()
         self.lock = threading.Lock()
         self.bell = Bell()
         self.busy = 1  # calls under way that are neither parked nor waiting for calls of their own
@@ -60,7 +60,7 @@ class ActiveRun:
         self.checking = False  # only looking: nothing is appended
         self.broken: BaseException | None = None  # LeaseLost or the store's error
         self.looked_up: dict[str, object] = {}
-        self.stragglers: dict[str, list[tuple[int, Future[Ended]]]] = {}
+        self._going: set[asyncio.Task[None]] = set()
         self.unread: frozenset[str] = frozenset()  # bodies verified when the run was opened: chains not read
         self.finished_here: set[str] = set()
         self._indexed = False  # applied effects of unread bodies are known by name and key
@@ -156,10 +156,7 @@ class ActiveRun:
             return found
         return error
 
-    def straggle(self, path: str, attempt: int, future: Future[Ended]) -> None:
-        """Remember a send that was given up and still runs."""
-        self.stragglers.setdefault(path, []).append((attempt, future))
-
-    def versions(self, own: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the versions a checkpoint carries: the task's and the step's own."""
-        return {**{k: v for k, v in self.snapshot.versions.items() if k != "code"}, **own}
+    def keep_going(self, task: asyncio.Task[None]) -> None:
+        """Hold a task that nobody waits for until it is done: a loop alone would let go of it."""
+        self._going.add(task)
+        task.add_done_callback(self._going.discard)

@@ -1,19 +1,21 @@
 """The asynchronous driver: the same protocol on an event loop. Only what waits or runs users' code differs.
 
-An async step runs in its own asyncio task behind a shield: a TaskGroup that gives up because a sibling
-failed cannot cancel it half-way; any other cancellation cancels its body and nothing else.
+Every call runs in an asyncio task of its own (`shield` says why): a cancellation reaches what may be cancelled, a
+user's function or a wait, and nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, cast
 
-from milepost.errors import Signal, StepFailed
+from milepost.errors import LeaseLost, Signal, StepFailed, StoreUnavailable
 from milepost.protocol.keys import Key
+from milepost.protocol.landing import landed_late
 from milepost.protocol.ops import (
     Append,
     Ask,
@@ -25,18 +27,19 @@ from milepost.protocol.ops import (
     Op,
     Send,
     Steps,
-    Straggler,
     Verify,
     Wait,
     Within,
 )
-from milepost.protocol.outcomes import CannotTell, Found, NotFound
+from milepost.protocol.outcomes import CannotTell, Found, NotApplied, NotFound
 from milepost.protocol.snapshot import parse_time
-from milepost.runtime import crash, perform
+from milepost.protocol.spec import EffectSpec
+from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.drive import protocol_of
 from milepost.runtime.perform import PERFORM
 from milepost.runtime.scope import RuntimeCall, Scope, current
+from milepost.runtime.shield import outlive
 from milepost.stores.contract import Ticket
 
 _THREADS_MAX = 64
@@ -47,48 +50,48 @@ _pool = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="milepost-body")
 async def drive_call_async(call: RuntimeCall) -> Any:
     """Bring one named call to its end without blocking the loop."""
     scope = call.scope
-    scope.enter()
-    task = asyncio.ensure_future(drive_async(protocol_of(call), scope.run, call))
+    scope.enter(call)
     try:
-        value = await _shielded(task, call)
+        value = await outlived(drive_async(protocol_of(call), scope.run, call), call)
         scope.run.finished_here.add(call.path)
         return value
     except Signal as raised:
         scope.signal(raised)
         raise
-    except BaseException as raised:
-        scope.giving_up = True
-        if isinstance(raised, StepFailed):
-            scope.failed(call)
+    except StepFailed:
+        scope.failed(call)
         raise
     finally:
-        scope.leave()
+        if call.given_up is None:
+            scope.leave()
+        else:
+            scope.run.keep_going(asyncio.ensure_future(_until_its_thread_ends(call, call.given_up)))
 
 
-async def _shielded(task: asyncio.Task[Any], call: RuntimeCall) -> Any:
+async def outlived(work: Coroutine[Any, Any, Any], call: RuntimeCall) -> Any:
+    """Carry out what brings a call to its end; a cancellation is passed on to users' functions and waits only."""
+
+    def cancel(task: asyncio.Task[Any], passed_on: bool) -> None:
+        call.cancelled = call.cancelled or passed_on
+        if passed_on and call.in_body:
+            task.cancel()
+
+    return await outlive(work, cancel, call.named_by)
+
+
+async def _until_its_thread_ends(call: RuntimeCall, thread: Future[Ended]) -> None:
+    """Wait for a body that was given up and still runs; an effect that lands late is recorded as such.
+
+    Only then is the call over for the body that made it. Crash: the outcome stays unknown.
+    """
     try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if task.done():
-            raise
-        group_gives_up = call.scope.giving_up or perform.interrupted(call.scope.run)
-        if not group_gives_up:
-            call.cancelled = True
-            if call.in_body:
-                task.cancel()
-        await _outlive(task)
-        raise
-
-
-async def _outlive(task: asyncio.Task[Any]) -> None:
-    """Wait for a step that must not be abandoned, however often its caller is cancelled meanwhile."""
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            continue
-    if not task.cancelled():
-        task.exception()  # heard: it is recorded, and whoever was cancelled is told of the cancellation
+        ended = await asyncio.shield(asyncio.wrap_future(thread))
+        if isinstance(call.spec, EffectSpec):
+            await drive_async(landed_late(call, ended), call.scope.run, call)
+    except Signal:
+        return  # nothing may be written any more: the intent stays open
+    finally:
+        call.scope.leave()
 
 
 async def drive_async(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -> Any:
@@ -115,17 +118,30 @@ async def drive_async(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -
 # ── operations that wait ────────────────────────────────────────────────────────────────────────────
 
 
+@contextmanager
+def _cancellable(call: RuntimeCall) -> Iterator[None]:
+    """Let cancellations through to what runs here; one that came before is raised at once."""
+    if call.cancelled:
+        raise asyncio.CancelledError
+    call.in_body = True
+    try:
+        yield
+    finally:
+        call.in_body = False
+
+
 async def _append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
     if op.starts:
         await _gate(run)
-    ticket = perform.appended(run, op)
+        if call.cancelled:
+            raise asyncio.CancelledError
+    entry = perform.appended(run, op)
     if op.wait:
-        head = run.journal.head
         try:
-            await _durable(ticket)
-        except BaseException as error:
+            await _durable(entry.ticket)
+        except (LeaseLost, StoreUnavailable) as error:
             raise run.failed(error) from error
-        run.journal.durable(head)
+        run.journal.durable(entry)
 
 
 async def _durable(ticket: Ticket) -> None:
@@ -133,7 +149,8 @@ async def _durable(ticket: Ticket) -> None:
     future: asyncio.Future[None] = loop.create_future()
 
     def told(error: BaseException | None) -> None:
-        loop.call_soon_threadsafe(_settle, future, error)
+        with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
+            loop.call_soon_threadsafe(_settle, future, error)
 
     ticket.add_done_callback(told)
     await future
@@ -179,12 +196,11 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
     if not run.options.wait:
         await _park(run)
     run.park()
-    call.in_body = True
     try:
-        while (left := perform.remaining(run, until)) > 0 and not perform.interrupted(run):
-            await run.bell.wait_async(lambda: perform.interrupted(run), min(left, perform.WAKE_S))
+        with _cancellable(call):
+            while (left := perform.remaining(run, until)) > 0 and not perform.interrupted(run):
+                await run.bell.wait_async(lambda: perform.interrupted(run), min(left, perform.WAKE_S))
     finally:
-        call.in_body = False
         run.unpark()
     await _gate(run)
 
@@ -193,106 +209,92 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
 
 
 async def _body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
-    state = run.snapshot.steps.get(call.path)
-    return await _run(run, call, state.attempt if state else 1, (), call.args, call.kwargs or {})
+    return await _run(call, lambda: bodies.scope_of_body(run, call), call.args, call.kwargs or {})
 
 
 async def _send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
-    args, kwargs = perform.recorded_arguments(call)
-    return await _run(run, call, 0, (Key(op.key),), args, kwargs)
-
-
-async def _run(
-    run: ActiveRun, call: RuntimeCall, attempt: int, key: tuple[Key, ...], args: tuple[Any, ...], kwargs: Any
-) -> Ended:
     if call.cancelled:
-        return Ended(error=asyncio.CancelledError())
+        return Ended(error=NotApplied("cancelled before it was sent"))
+    args, kwargs = bodies.recorded_arguments(call)
+    return await _run(call, lambda: bodies.scope_of_effect(run, call), (Key(op.key), *args), kwargs)
+
+
+async def _run(call: RuntimeCall, scope: Callable[[], Scope], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Ended:
     if call.spec.is_async:
-        scope = Scope(run, call.path, call if call.scope is not None else None, attempt)
-        return await _run_in(scope, call, lambda: call.spec.function(*key, *args, **kwargs))
-    return await _in_thread(run, call, attempt, lambda: call.spec.function(*key, *args, **kwargs))
+        return await _run_here(scope(), call, lambda: call.spec.function(*args, **kwargs))
+    return await _run_in_thread(call, lambda: bodies.run_in(scope(), lambda: call.spec.function(*args, **kwargs)))
 
 
-async def _run_in(scope: Scope, call: RuntimeCall, function: Callable[[], Awaitable[object]]) -> Ended:
-    """Run an asynchronous body in its scope and wait for the steps it started."""
+async def _run_here(scope: Scope, call: RuntimeCall, function: Callable[[], Awaitable[object]]) -> Ended:
+    """Run an asynchronous body in its scope and wait for the calls it made."""
     began = scope.run.clock.ticks()
     token = current.set(scope)
     value: object = None
     error: BaseException | None = None
-    call.in_body = True
     try:
-        value = await function()
+        with _cancellable(call):
+            value = await function()
     except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
-        call.in_body = False
         current.reset(token)
-    if scope.active:
-        scope.run.watched = True
+    if scope.is_awaited:
+        await asyncio.sleep(0)  # a task created on the body's last line begins now
+    while not scope.end():
         await scope.run.bell.wait_async(lambda: scope.active == 0)
-    return perform.ended(scope, value, error, began)
+    return bodies.ended(scope, value, error, began)
 
 
-async def _in_thread(run: ActiveRun, call: RuntimeCall, attempt: int, function: Callable[[], object]) -> Ended:
-    """Run a synchronous body in a thread. Cancelled, it is given up but still runs: remembered as a straggler."""
-
-    def work() -> Ended:
-        return perform.run_in(Scope(run, call.path, call if call.scope is not None else None, attempt), function)
-
-    context = contextvars.copy_context()
-    future: Future[Ended] = _pool.submit(context.run, work)
-    call.in_body = True
+async def _run_in_thread(call: RuntimeCall, work: Callable[[], Ended]) -> Ended:
+    """Run a synchronous body in a thread. Cancelled before it began it never runs; later it is given up and runs on."""
+    future: Future[Ended] | None = None
     try:
-        return await asyncio.wrap_future(_uncancellable(future))
+        with _cancellable(call):
+            future = _pool.submit(contextvars.copy_context().run, work)
+            return await asyncio.shield(asyncio.wrap_future(future))
     except asyncio.CancelledError as cancelled:
-        state = run.snapshot.effects.get(call.path)
-        run.straggle(call.path, state.last.intent.attempt if state and state.last else attempt, future)
+        if future is not None and not future.cancel():
+            call.given_up = future
+        elif isinstance(call.spec, EffectSpec):
+            return Ended(error=NotApplied("cancelled before it was sent"))
         return Ended(error=cancelled)
-    finally:
-        call.in_body = False
-
-
-def _uncancellable(future: Future[Ended]) -> Future[Ended]:
-    """Return a future that follows another one, so that cancelling it leaves the other alone."""
-    follower: Future[Ended] = Future()
-
-    def follow(done: Future[Ended]) -> None:
-        if follower.set_running_or_notify_cancel():
-            follower.set_result(done.result())
-
-    future.add_done_callback(follow)
-    return follower
 
 
 async def _verify(run: ActiveRun, call: RuntimeCall, op: Verify) -> tuple[str, str] | None:
+    if not call.spec.is_async:
+        return cast("tuple[str, str] | None", await _threaded(run, call, op))
     for verifier in call.spec.verifiers:
         try:
-            verdict = verifier.call(op.output, **{name: call.bound[name] for name in verifier.inputs})
-            if isinstance(verdict, Awaitable):
-                verdict = await verdict
+            with _cancellable(call), bodies.without_calls(run, call, f"verifier {verifier.name}"):
+                problem = bodies.refusal(await _awaited(bodies.verdict_of(call, verifier, op.output)))
         except Exception as error:  # noqa: BLE001 – a user's verifier that raises has failed the output
-            return verifier.name, perform.raised_in(error)
-        problem = perform.refusal(verdict)
+            problem = bodies.raised_in(error)
         if problem is not None:
             return verifier.name, problem
     return None
 
 
 async def _look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] | NotFound | CannotTell:
+    if not call.spec.is_async:
+        return cast("Found[Any] | NotFound | CannotTell", await _threaded(run, call, op))
     try:
-        args, kwargs = perform.recorded_arguments(call)
-        answer = call.spec.lookup(Key(op.key), *args, **kwargs)
-        return perform.answer_of(await answer if isinstance(answer, Awaitable) else answer)
+        with _cancellable(call), bodies.without_calls(run, call, f"the lookup of {call.spec.name}"):
+            return bodies.answer_of(await _awaited(bodies.answer(call, op.key)))
     except Exception as error:  # noqa: BLE001 – a user's lookup that raises could not ask: cannot tell
-        return CannotTell(perform.raised_in(error))
+        return CannotTell(bodies.raised_in(error))
+
+
+async def _awaited(said: object) -> object:
+    return await said if isinstance(said, Awaitable) else said
 
 
 async def _within(run: ActiveRun, call: RuntimeCall, op: Within) -> Any:
     return await drive_async(op.steps, run, op.call)
 
 
-async def _threaded(run: ActiveRun, call: RuntimeCall, op: Observe | KeepFiles | Straggler) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(_pool, PERFORM[type(op)], run, call, op)
+async def _threaded(run: ActiveRun, call: RuntimeCall, op: Op) -> Any:
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_pool, context.run, PERFORM[type(op)], run, call, op)
 
 
 _PERFORM_ASYNC: dict[type[Op], Callable[[ActiveRun, Any, Any], Awaitable[Any]]] = {
@@ -306,5 +308,4 @@ _PERFORM_ASYNC: dict[type[Op], Callable[[ActiveRun, Any, Any], Awaitable[Any]]] 
     Within: _within,
     Observe: _threaded,
     KeepFiles: _threaded,
-    Straggler: _threaded,
 }

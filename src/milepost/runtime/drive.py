@@ -25,7 +25,7 @@ def protocol_of(call: RuntimeCall) -> Steps[Any]:
 def drive_call(call: RuntimeCall) -> Any:
     """Bring one named call to its end. Raises what the plan may see: StepFailed, Declined, misuse, a Signal."""
     scope = call.scope
-    scope.enter()
+    scope.enter(call)
     try:
         value = drive(protocol_of(call), scope.run, call)
         scope.run.finished_here.add(call.path)

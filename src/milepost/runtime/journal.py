@@ -6,8 +6,9 @@ The only writer of a run. An append that failed ends it: nothing is written from
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from milepost.errors import RecordTooLarge
 from milepost.protocol.ops import Artifact
@@ -43,6 +44,14 @@ from milepost.stores.contract import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One append: its ticket tells when everything up to `head` is durable."""
+
+    ticket: Ticket
+    head: Head
+
+
 class Journal:
     """Appends, folds and loads. The head and the chains' last seals go on from what was read."""
 
@@ -62,9 +71,11 @@ class Journal:
         self.store, self.lease, self.sealer, self.snapshot = store, lease, sealer, snapshot
         self._head, self._chains, self._counts = head, chains, counts
         self._witness, self._watch = witness, watch
-        self._unseen: list[Record] = []
+        self._unseen: deque[tuple[int, Record]] = deque()
         self._lock = threading.Lock()
-        self._newest: Ticket | None = None
+        self._showing = threading.RLock()
+        self._durable_seq = head.seq
+        self._newest: Entry | None = None
         self.artifacts = Artifacts(store, lease.run_id, snapshot=snapshot, flush=self.flush)
 
     @property
@@ -73,8 +84,8 @@ class Journal:
 
     def append(
         self, records: Sequence[Record], artifacts: Sequence[Artifact] = (), claims: Sequence[ClaimRow] = ()
-    ) -> Ticket:
-        """Seal and append records in order; the ticket tells when they are durable.
+    ) -> Entry:
+        """Seal and append records in order; the entry's ticket tells when they are durable.
 
         Crash: none of them, or all; never one without those before it.
         """
@@ -95,26 +106,36 @@ class Journal:
                 questions=questions + self._closed(records),
                 claims=claims,
             )
-            ticket = self._newest = self.store.append(batch)
             if self._watch is not None:
-                self._unseen.extend(records)
-            return ticket
+                self._unseen.extend(zip((line.seq for line in stored), records, strict=True))
+            entry = self._newest = Entry(self.store.append(batch), self._head)
+            return entry
 
-    def durable(self, head: Head) -> None:
-        """Hear that everything up to `head` is durable: remember it outside the store, show it to whoever watches."""
-        if self._witness is not None:
-            self._witness.write(head.seq, head.seal)
-        if self._watch is not None:
-            seen, self._unseen = self._unseen, []
-            for record in seen:
-                self._watch(record)
+    def durable(self, entry: Entry) -> None:
+        """Hear that an entry is durable: remember it outside the store, show it to whoever watches.
+
+        Never more than that: others append meanwhile, and an older entry may be heard of later.
+        """
+        head = entry.head
+        with self._showing:
+            if head.seq <= self._durable_seq:
+                return
+            self._durable_seq = head.seq
+            if self._witness is not None:
+                self._witness.write(head.seq, head.seal)
+            if self._watch is not None:
+                self._show(head.seq, self._watch)
+
+    def _show(self, seq: int, watch: Callable[[Record], None]) -> None:
+        while self._unseen and self._unseen[0][0] <= seq:
+            watch(self._unseen.popleft()[1])
 
     def flush(self) -> None:
         """Wait until everything appended is durable."""
-        ticket, head = self._newest, self._head
-        if ticket is not None:
-            ticket.wait()
-            self.durable(head)
+        newest = self._newest
+        if newest is not None:
+            newest.ticket.wait()
+            self.durable(newest)
 
     def index_unread(self, paths: frozenset[str]) -> None:
         """Learn which effects stand applied inside verified steps, whose chains a resume does not read.

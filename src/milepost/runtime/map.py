@@ -7,12 +7,14 @@ import contextvars
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from milepost.errors import BadOption, Signal
 from milepost.runtime.adrive import drive_call_async
 from milepost.runtime.drive import drive_call
 from milepost.runtime.scope import AnySpec, RuntimeCall, Scope
+from milepost.runtime.shield import outlive
 
 CONCURRENCY_MAX = 256
 
@@ -49,14 +51,26 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
     with ThreadPoolExecutor(min(concurrency, len(calls)), thread_name_prefix="milepost-map") as pool:
         for _ in range(min(concurrency, len(calls))):
             pool.submit(contextvars.copy_context().run, work)
-    _raise_first(errors)
+    _raise_first(calls, errors)
     return results
 
 
 async def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
-    """As `map_calls`, on the running loop."""
-    results: list[Any] = [None] * len(calls)
+    """As `map_calls`, on the running loop. A TaskGroup that gives up lets running items finish, too."""
     errors: list[BaseException] = []
+
+    def cancel(task: asyncio.Task[Any], passed_on: bool) -> None:
+        errors.append(asyncio.CancelledError())
+        if passed_on:
+            task.cancel()
+
+    results = await outlive(_each(calls, concurrency, errors), cancel, asyncio.current_task())
+    _raise_first(calls, errors)
+    return results
+
+
+async def _each(calls: list[RuntimeCall], concurrency: int, errors: list[BaseException]) -> list[Any]:
+    results: list[Any] = [None] * len(calls)
     waiting = iter(range(len(calls)))
 
     async def work() -> None:
@@ -65,17 +79,16 @@ async def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> list[An
                 return
             try:
                 results[index] = await drive_call_async(calls[index])
-            except asyncio.CancelledError:
-                raise
-            except BaseException as error:  # noqa: BLE001 – raised below, in the task that called .map
+            except BaseException as error:  # noqa: BLE001 – raised in the task that called .map
                 errors.append(error)
 
-    await asyncio.gather(*(work() for _ in range(min(concurrency, len(calls)))))
-    _raise_first(errors)
+    with suppress(asyncio.CancelledError):  # it is among the errors, with what the items made of it
+        await asyncio.gather(*(work() for _ in range(min(concurrency, len(calls)))))
     return results
 
 
-def _raise_first(errors: list[BaseException]) -> None:
+def _raise_first(calls: list[RuntimeCall], errors: list[BaseException]) -> None:
     """Raise the first error; a signal goes before everything else."""
     if errors:
+        calls[0].scope.hear_of(calls)
         raise next((error for error in errors if isinstance(error, Signal)), errors[0])

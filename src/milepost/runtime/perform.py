@@ -8,16 +8,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from milepost.errors import CorruptRecord, NotEncodable, Signal, UnavailableError
-from milepost.protocol.keys import Key
+from milepost.errors import CorruptRecord, LeaseLost, NotEncodable, Signal, StoreUnavailable, UnavailableError
 from milepost.protocol.ops import (
     Append,
     Artifact,
     Ask,
     Body,
     Claim,
-    ClaimState,
-    Ended,
     Keep,
     KeepFiles,
     Load,
@@ -28,22 +25,22 @@ from milepost.protocol.ops import (
     Observe,
     Op,
     Send,
-    Straggler,
     TakeClaim,
     Verify,
     Wait,
     Within,
 )
-from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.snapshot import format_time, parse_time
-from milepost.records.arguments import ArgumentsCodec
 from milepost.records.model import ClaimRow
-from milepost.runtime import crash
+from milepost.runtime import bodies, crash
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.files import keep_path
-from milepost.runtime.scope import RuntimeCall, Scope, current
+from milepost.runtime.journal import Entry
+from milepost.runtime.leases import me
+from milepost.runtime.opening import read_snapshot
+from milepost.runtime.scope import RuntimeCall
 from milepost.sources import observe, of_path
-from milepost.stores.contract import Ticket
+from milepost.stores.contract import Held
 
 WAKE_S = 1.0
 """Longest sleep of a wait before the wall clock is looked at again, so that a clock that jumps is noticed."""
@@ -57,29 +54,28 @@ def now(run: ActiveRun, call: RuntimeCall, op: Now) -> Moment:
 def append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
     if op.starts:
         gate(run)
-    ticket = appended(run, op)
+    entry = appended(run, op)
     if op.wait:
-        head = run.journal.head
         try:
-            ticket.wait()
-        except BaseException as error:
+            entry.ticket.wait()
+        except (LeaseLost, StoreUnavailable) as error:
             raise run.failed(error) from error
-        run.journal.durable(head)
+        run.journal.durable(entry)
 
 
-def appended(run: ActiveRun, op: Append) -> Ticket:
-    """Seal and append; the ticket is not waited for. Crash: none of it, or all of it."""
+def appended(run: ActiveRun, op: Append) -> Entry:
+    """Seal and append; its ticket is not waited for. Crash: none of it, or all of it."""
     if run.checking:
         raise Reached(op)
     if run.broken is not None:
         raise run.obstacle() or AssertionError
     try:
-        ticket = run.journal.append(op.records, op.artifacts, op.claims)
-    except BaseException as error:
+        entry = run.journal.append(op.records, op.artifacts, op.claims)
+    except (LeaseLost, StoreUnavailable) as error:
         raise run.failed(error) from error
     if crash.armed is not None:
         crash.armed(op.label, "done")
-    return ticket
+    return entry
 
 
 class Reached(Signal):
@@ -153,122 +149,10 @@ def interrupted(run: ActiveRun) -> bool:
     return run.asking or run.waiting is not None or run.obstacle() is not None
 
 
-# ── users' functions ────────────────────────────────────────────────────────────────────────────────
-
-
-def body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
-    state = run.snapshot.steps.get(call.path)
-    scope = Scope(run, call.path, call if call.scope is not None else None, state.attempt if state else 1)
-    return run_in(scope, lambda: call.spec.function(*call.args, **(call.kwargs or {})))
-
-
-def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
-    scope = Scope(run, call.path, call, 0)
-    args, kwargs = recorded_arguments(call)
-    return run_in(scope, lambda: call.spec.function(Key(op.key), *args, **kwargs))
-
-
-def recorded_arguments(call: RuntimeCall) -> tuple[tuple[object, ...], dict[str, object]]:
-    """Return the arguments as they come back from the record, so that a first send equals every later one."""
-    arguments: ArgumentsCodec = call.spec.arguments
-    return arguments.spread({**call.bound, **arguments.decode(call.encoded)})
-
-
 def within(run: ActiveRun, call: RuntimeCall, op: Within) -> Any:
     from milepost.runtime.drive import drive
 
     return drive(op.steps, run, op.call)
-
-
-def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
-    """Run a body in its scope and wait for the steps it started."""
-    began = scope.run.clock.ticks()
-    token = current.set(scope)
-    value: object = None
-    error: BaseException | None = None
-    try:
-        value = function()
-    except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
-        error = raised
-    finally:
-        current.reset(token)
-    if scope.active:
-        scope.run.watched = True
-        scope.run.bell.wait(lambda: scope.active == 0)
-    return ended(scope, value, error, began)
-
-
-def ended(scope: Scope, value: object, error: BaseException | None, began: float) -> Ended:
-    """Judge how a body ended: a signal raised inside it counts whatever the body swallowed (sticky)."""
-    if scope.signalled is not None:
-        error = scope.signalled
-    elif isinstance(error, BaseExceptionGroup):
-        error = signal_in(error) or error
-    if error is None:
-        scope.note_caught()
-    return Ended(
-        value,
-        error,
-        scope.run.clock.ticks() - began,
-        scope.spent or None,
-        uncalled=scope.uncalled() if error is None else (),
-    )
-
-
-def signal_in(group: BaseExceptionGroup[BaseException]) -> Signal | None:
-    """Return a signal hidden in an exception group."""
-    found = group.subgroup(Signal)
-    while isinstance(found, BaseExceptionGroup):
-        first = found.exceptions[0]
-        if isinstance(first, Signal):
-            return first
-        found = first if isinstance(first, BaseExceptionGroup) else None
-    return None
-
-
-def verify(run: ActiveRun, call: RuntimeCall, op: Verify) -> tuple[str, str] | None:
-    for verifier in call.spec.verifiers:
-        try:
-            verdict = verifier.call(op.output, **{name: call.bound[name] for name in verifier.inputs})
-        except Exception as error:  # noqa: BLE001 – a user's verifier that raises has failed the output
-            return verifier.name, raised_in(error)
-        problem = refusal(verdict)
-        if problem is not None:
-            return verifier.name, problem
-    return None
-
-
-def raised_in(error: BaseException) -> str:
-    from milepost.protocol.failure import error_record
-
-    return str(error_record(error))
-
-
-def refusal(verdict: object) -> str | None:
-    """Read a verdict: None and True pass; False, a sentence and anything else fail."""
-    if verdict is None or verdict is True:
-        return None
-    if verdict is False:
-        return "it said no"
-    return (
-        verdict
-        if isinstance(verdict, str)
-        else f"it returned {type(verdict).__name__}, expected True, None or a sentence"
-    )
-
-
-def look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] | NotFound | CannotTell:
-    try:
-        args, kwargs = recorded_arguments(call)
-        return answer_of(call.spec.lookup(Key(op.key), *args, **kwargs))
-    except Exception as error:  # noqa: BLE001 – a user's lookup that raises could not ask: cannot tell
-        return CannotTell(raised_in(error))
-
-
-def answer_of(answer: object) -> Found[Any] | NotFound | CannotTell:
-    if isinstance(answer, (Found, NotFound, CannotTell)):
-        return answer
-    return CannotTell(f"the lookup returned {type(answer).__name__}, expected Found, NotFound or CannotTell")
 
 
 # ── artifacts and sources ───────────────────────────────────────────────────────────────────────────
@@ -321,20 +205,39 @@ def may_send(run: ActiveRun, call: RuntimeCall, op: MaySend) -> bool:
     return run.clock.ticks() - op.ticks <= run.lease_s / 3
 
 
-def straggler(run: ActiveRun, call: RuntimeCall, op: Straggler) -> tuple[int, Ended] | None:
-    late = run.stragglers.get(call.path)
-    if not late:
-        return None
-    attempt, future = late.pop()
-    return attempt, future.result()
-
-
 def claim(run: ActiveRun, call: RuntimeCall, op: Claim) -> ClaimRow:
     return _claim(run, call, op.key, op.request_digest, None)
 
 
 def take_claim(run: ActiveRun, call: RuntimeCall, op: TakeClaim) -> ClaimRow:
-    return _claim(run, call, op.key, op.request_digest, op.instead_of)
+    """Take a key over while the lease of its owner is ours: so nobody can send under it meanwhile.
+
+    Crash: the owner's lease is free again for whoever starts it; the key is the owner's or ours.
+    """
+    store, owner = run.journal.store, op.owner.run_id
+    if not op.accepted and _may_have_sent(run, op.owner):
+        return op.owner
+    lease = store.acquire(owner, me(run.clock))
+    if isinstance(lease, Held):
+        return op.owner
+    try:
+        if not op.accepted and _may_have_sent(run, op.owner):
+            return op.owner
+        return _claim(run, call, op.key, op.request_digest, owner)
+    finally:
+        if lease is not None:
+            store.release(lease)
+
+
+def _may_have_sent(run: ActiveRun, owner: ClaimRow) -> bool:
+    """Say whether a run may have sent under the key it owns; one whose records cannot be trusted may have."""
+    if run.journal.store.run(owner.run_id) is None:
+        return True
+    opened = read_snapshot(run.journal.store, owner.run_id, run.seal_key)
+    state = opened.snapshot.effects.get(owner.path)
+    if opened.refusal is not None or opened.snapshot.in_doubt:
+        return True
+    return state is not None and (state.applied is not None or bool(state.open_sends))
 
 
 def _claim(run: ActiveRun, call: RuntimeCall, key: str, request_digest: str, instead_of: str | None) -> ClaimRow:
@@ -343,20 +246,6 @@ def _claim(run: ActiveRun, call: RuntimeCall, key: str, request_digest: str, ins
         return run.journal.store.claim(row, run.lease.token, instead_of=instead_of)
     except BaseException as error:
         raise run.failed(error) from error
-
-
-def claim_state(run: ActiveRun, call: RuntimeCall, op: ClaimState) -> str:
-    from milepost.runtime.opening import read_snapshot
-
-    owner = op.owner
-    row = run.journal.store.run(owner.run_id)
-    if row is None:
-        return "unsent"
-    snapshot = read_snapshot(run.journal.store, owner.run_id, run.seal_key).snapshot
-    state = snapshot.effects.get(owner.path)
-    if state is not None and (state.applied is not None or state.open_sends):
-        return "open"
-    return "held" if row.held is not None and row.progress.status == "running" else "unsent"
 
 
 Handler = Callable[[ActiveRun, Any, Any], Any]
@@ -368,16 +257,14 @@ PERFORM: dict[type[Op], Handler] = {
     KeepFiles: keep_files,
     Load: load,
     Observe: look_at,
-    Body: body,
-    Send: send,
-    Verify: verify,
-    LookUp: look_up,
+    Body: bodies.body,
+    Send: bodies.send,
+    Verify: bodies.verify,
+    LookUp: bodies.look_up,
     Wait: wait,
     Ask: ask,
     MaySend: may_send,
-    Straggler: straggler,
     Claim: claim,
     TakeClaim: take_claim,
-    ClaimState: claim_state,
     Within: within,
 }

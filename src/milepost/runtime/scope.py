@@ -9,19 +9,22 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from milepost.errors import BadName, DuplicateStep, OutsideRun, Signal
+from milepost.errors import BadName, CalledInside, DuplicateStep, OutsideRun, RunStopping, Signal
 from milepost.protocol.call import Call
 from milepost.protocol.keys import checked_name
+from milepost.protocol.ops import Ended
 from milepost.protocol.spec import EffectSpec, StepSpec
 from milepost.records.canonical import digest
 from milepost.records.fingerprint import fingerprint
 from milepost.records.model import Outcome, OutcomeRecorded, Record, StepFailedNoted
 from milepost.records.paths import find_paths
+from milepost.runtime.inside import called_in
 
 if TYPE_CHECKING:
     from milepost.runtime.active import ActiveRun
@@ -34,11 +37,14 @@ current: ContextVar[Scope | None] = ContextVar("milepost_scope", default=None)
 
 def here() -> Home:
     """Return the running asyncio task, else this thread's id."""
+    return _task() or threading.get_ident()
+
+
+def _task() -> asyncio.Task[Any] | None:
     try:
-        task = asyncio.current_task()
+        return asyncio.current_task()
     except RuntimeError:
-        task = None
-    return task if task is not None else threading.get_ident()
+        return None
 
 
 @dataclass(slots=True)
@@ -48,9 +54,10 @@ class RuntimeCall(Call[Any]):
     scope: Scope = None  # type: ignore[assignment]  # always given; a dataclass wants a default after defaults
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] | None = None
-    in_body: bool = False
+    in_body: bool = False  # a cancellation is passed on to what runs now
     cancelled: bool = False
-    inner: Scope | None = None
+    given_up: Future[Ended] | None = None  # the thread of a body that was cancelled and still runs
+    named_by: asyncio.Task[Any] | None = None  # the asyncio task that made the call
 
 
 class Scope:
@@ -58,13 +65,14 @@ class Scope:
 
     __slots__ = (
         "_counts",
-        "_taken",
+        "_waiting",
         "active",
         "attempt",
         "call",
         "expected",
-        "giving_up",
+        "has_ended",
         "home",
+        "inside",
         "path",
         "pid",
         "run",
@@ -73,36 +81,40 @@ class Scope:
         "unsettled",
     )
 
-    def __init__(self, run: ActiveRun, path: str, call: RuntimeCall | None, attempt: int) -> None:
+    def __init__(
+        self, run: ActiveRun, path: str, call: RuntimeCall | None, attempt: int = 0, *, inside: str = ""
+    ) -> None:
         self.run, self.path, self.call, self.attempt = run, path, call, attempt
+        self.inside = inside  # what holds no calls: an effect, a verifier, a lookup
         self.home: Home = here()
         self.pid = os.getpid()
         self.signalled: Signal | None = None
-        self.giving_up = False  # a call of this body raised: a task group may be cancelling the others
+        self.has_ended = False
         self.active = 0  # calls of this body under way
+        self._waiting = 0  # calls that were named and are not under way yet
         self.spent: dict[str, Any] = {}
         self.unsettled: dict[str, tuple[Record, bool]] = {}  # failures the plan was told of and may have caught
         self._counts: dict[str, int] = {}
-        self._taken: set[str] = set()
-        self.expected = run.finished_before(path)  # finished records not called again yet; True: on its own line
+        # finished records that were not called again yet; True: they were called on the body's own line
+        self.expected: dict[str, bool] = {} if inside else run.finished_before(path)
 
     # ── naming ──────────────────────────────────────────────────────────────────────────────────────
 
     def begin(
         self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, own: bool | None = None
     ) -> RuntimeCall:
-        """Name a call. Raises: DuplicateStep, BadName, NotEncodable, OutsideRun in a forked child."""
-        self.check_process(spec.name)
+        """Name a call. Raises: DuplicateStep, BadName, NotEncodable, CalledInside, OutsideRun in a forked child."""
+        self._check_open(spec)
         bound = spec.arguments.bind(args, dict(kwargs))
         encoded = spec.arguments.encode(bound)
         branch = (here() != self.home) if own is None else not own
         if not branch:
-            self.giving_up = False
             self.note_caught(own_line_only=True)
         item_key = self._item_key(spec, args, kwargs)
         with self.run.lock:
             path = self._name(spec, item_key, branch, encoded)
-            unclaimed = self._claim(path, branch)
+            self.expected.pop(path, None)
+            self._waiting += 1
         run = self.run
         return RuntimeCall(
             spec=spec,
@@ -117,14 +129,29 @@ class Scope:
             task=run.task.name,
             permissions=run.task.permissions,
             lease_s=run.lease_s,
-            unclaimed=unclaimed,
             paths=self._sources(spec, bound) if spec.arguments.holds_paths else (),
             looked_up=run.looked_up.pop(path, None) if run.looked_up else None,
             elsewhere=run.elsewhere(spec, item_key, path) if isinstance(spec, EffectSpec) else None,
             scope=self,
             args=args,
             kwargs=kwargs,
+            named_by=_task(),
         )
+
+    def _check_open(self, spec: AnySpec) -> None:
+        """Refuse a call that no body can answer for."""
+        self.check_process(spec.name)
+        if self.inside:
+            raise CalledInside(path=spec.name, inside=self.inside)
+        if isinstance(spec, EffectSpec) and (inner := called_in(spec.function)) is not None:
+            raise CalledInside(path=inner, inside=f"effect {spec.name}")
+        if self.has_ended:
+            raise OutsideRun(path=spec.name, reason="the body that called it has ended")
+        scope: Scope | None = self
+        while scope is not None and scope.call is not None:
+            if scope.call.given_up is not None:
+                raise RunStopping(f"{scope.path} was cancelled")
+            scope = scope.call.scope
 
     def check_process(self, name: str) -> None:
         if self.pid != os.getpid():
@@ -144,20 +171,19 @@ class Scope:
             name = f"{name}[{item_key}]"
         elif branch:
             name = f"{name}[~{digest(encoded)[:12]}]"
-        number = self._counts.get(name, 0) + 1
+        counted = spec.name if isinstance(spec, EffectSpec) and item_key is None else name
+        number = self._counts.get(counted, 0) + 1
         path = f"{self.path}/{name}" if self.path else name
         if number > 1 and (item_key is not None or isinstance(spec, EffectSpec)):
-            raise DuplicateStep(run_id=self.run.run_id, path=path, reason="the same name and key in one body")
-        self._counts[name] = number
+            what = f"the key {item_key!r} is taken" if item_key is not None else "an effect without key= is called once"
+            raise DuplicateStep(run_id=self.run.run_id, path=path, reason=f"in one body {what}")
+        self._counts[counted] = number
         return path if number == 1 else f"{path}#{number}"
 
-    def _claim(self, path: str, branch: bool) -> tuple[str, ...]:
-        """Take the name; on the own line return finished records of that line which were not called again yet."""
-        self._taken.add(path)
-        if not self.expected:
-            return ()
-        known = self.expected.pop(path, None) is not None
-        if known or branch:
+    def _unclaimed(self, call: RuntimeCall) -> tuple[str, ...]:
+        """Return what was finished on the body's own line and is not called yet, for a call there without a record."""
+        s = self.run.snapshot
+        if not self.expected or call.branch or call.path in s.steps or call.path in s.effects:
             return ()
         return tuple(name for name, own_line in self.expected.items() if own_line)
 
@@ -182,22 +208,36 @@ class Scope:
         noted: StepFailedNoted | OutcomeRecorded | None = step.failure if step is not None else last
         if noted is None or noted.final or getattr(noted, "outcome", Outcome.REJECTED) != Outcome.REJECTED:
             return
-        self.unsettled[call.path] = (replace(noted, final=True), call.branch)
+        self.unsettled[call.path] = (replace(noted, final=True), here() != self.home)
+
+    def hear_of(self, calls: Iterable[RuntimeCall]) -> None:
+        """Note that failures of calls carried out elsewhere have reached whoever is here."""
+        for call in calls:
+            if call.path in self.unsettled and here() == self.home:
+                self.unsettled[call.path] = (self.unsettled[call.path][0], False)
 
     def note_caught(self, *, own_line_only: bool = False) -> None:
-        """Make failures final that the plan has caught and gone on from: the same on each resume."""
+        """Make failures final that the plan has caught and gone on from: the same on each resume.
+
+        A failure told to another task or thread may not have reached the body's own line yet: it counts at its end.
+        Crash: the step starts again, and nothing after it has started.
+        """
         caught = [path for path, (_, branch) in self.unsettled.items() if not (own_line_only and branch)]
         if caught:
             self.run.journal.append([self.unsettled.pop(path)[0] for path in caught])
 
     # ── being under way ─────────────────────────────────────────────────────────────────────────────
 
-    def enter(self) -> None:
-        """Count a call as under way; the body that made it is quiet meanwhile."""
+    def enter(self, call: RuntimeCall) -> None:
+        """Count a call as under way; the body that made it is quiet meanwhile. Raises: OutsideRun when it has ended."""
         with self.run.lock:
+            if self.has_ended:
+                raise OutsideRun(path=call.path, reason="the body that called it has ended")
             if self.active > 0:
                 self.run.busy += 1
             self.active += 1
+            self._waiting -= 1
+            call.unclaimed = self._unclaimed(call)
 
     def leave(self) -> None:
         with self.run.lock:
@@ -206,6 +246,18 @@ class Scope:
                 self.run.busy -= 1
         if self.run.watched:
             self.run.changed()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Say whether calls were named that are not under way: tasks created on the body's last line."""
+        return self._waiting > 0
+
+    def end(self) -> bool:
+        """End the body, after which nothing is called from it; False while calls are under way."""
+        with self.run.lock:
+            self.has_ended = self.active == 0
+        self.run.watched = self.run.watched or not self.has_ended
+        return self.has_ended
 
     def signal(self, raised: Signal) -> None:
         """Mark this body and all around it: none of them is verified, whatever they swallow (sticky)."""
@@ -218,9 +270,7 @@ class Scope:
 
 def carry(function: Callable[..., Any]) -> Callable[..., Any]:
     """Carry the current run into a thread of your own pool: `pool.submit(milepost.carry(extract), x)`."""
-    import contextvars
-
-    context = contextvars.copy_context()
+    context = copy_context()
 
     def carried(*args: Any, **kwargs: Any) -> Any:
         return context.copy().run(function, *args, **kwargs)

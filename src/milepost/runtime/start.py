@@ -18,6 +18,7 @@ from milepost.errors import (
     LeaseTaken,
     MilepostError,
     OutcomeUnknown,
+    OutsideRun,
     PlanChanged,
     QuestionError,
     RequestChanged,
@@ -36,7 +37,7 @@ from milepost.errors import (
 from milepost.protocol.decide import World
 from milepost.protocol.failure import error_record
 from milepost.protocol.keys import checked_name
-from milepost.protocol.ops import Artifact
+from milepost.protocol.ops import Artifact, Steps
 from milepost.protocol.questions import small_artifact
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import TaskSpec
@@ -48,7 +49,7 @@ from milepost.records.paths import find_paths
 from milepost.records.seal import Sealer, key_name
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun, RunOptions
-from milepost.runtime.adrive import drive_async
+from milepost.runtime.adrive import drive_async, outlived
 from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.drive import drive
 from milepost.runtime.journal import Journal
@@ -93,11 +94,10 @@ def run_task(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, o
     if not isinstance(found, Opening):
         return found[0]
     try:
-        if found.is_resume:
-            drive(resumed(found.run), found.run, found.call)
-        return drive(journey(found.run, found.call, found.world), found.run, found.call)
+        return drive(_whole(found), found.run, found.call)
     except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
-        raise told(found.run, error) from _cause(error)
+        outcome = told(found.run, error)
+        raise outcome from outcome.__cause__
     finally:
         _close(found.run)
 
@@ -108,13 +108,18 @@ async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, sto
     if not isinstance(found, Opening):
         return found[0]
     try:
-        if found.is_resume:
-            await drive_async(resumed(found.run), found.run, found.call)
-        return await drive_async(journey(found.run, found.call, found.world), found.run, found.call)
+        return await outlived(drive_async(_whole(found), found.run, found.call), found.call)
     except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
-        raise told(found.run, error) from _cause(error)
+        outcome = told(found.run, error)
+        raise outcome from outcome.__cause__
     finally:
         _close(found.run)
+
+
+def _whole(opening: Opening) -> Steps[Any]:
+    if opening.is_resume:
+        yield from resumed(opening.run)
+    return (yield from journey(opening.run, opening.call, opening.world))
 
 
 # ── opening ─────────────────────────────────────────────────────────────────────────────────────────
@@ -155,7 +160,8 @@ def _first_start(
         opening.run.journal.append((record,), artifacts)
     except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
         _close(opening.run)
-        raise told(opening.run, error) from _cause(error)
+        outcome = told(opening.run, error)
+        raise outcome from outcome.__cause__
     return opening
 
 
@@ -323,12 +329,14 @@ def _recorded(task: TaskSpec, opened: Opened, inputs: Inputs | None, encoded: by
 
 
 def _close(run: ActiveRun) -> None:
-    """Wait for what was given up and still runs, write what is left, give the lease back."""
+    """Write what is left, give the lease back. A forked child has neither.
+
+    Crash: the lease is not given back; the next starter finds its holder dead.
+    """
+    if run.pid != os.getpid():
+        return
     KEEPER.remove(run)
     try:
-        for futures in run.stragglers.values():
-            for _, future in futures:
-                future.exception()
         if run.broken is None:
             run.journal.flush()
     except (MilepostError, LeaseLost):
@@ -353,6 +361,8 @@ _QUESTIONS: dict[str, type[QuestionError]] = {
 
 def told(run: ActiveRun, error: BaseException) -> BaseException:
     """Translate how a journey ended into what the caller sees: our ordinary errors, no group, no signal."""
+    if run.pid != os.getpid():
+        return OutsideRun(path=run.run_id, reason="this process was forked from the one that holds the run")
     if isinstance(error, LeaseLost) or isinstance(run.broken, LeaseLost):
         return LeaseTaken(run_id=run.run_id, token=run.lease.token)
     if isinstance(run.broken, MilepostError):
@@ -367,9 +377,11 @@ def told(run: ActiveRun, error: BaseException) -> BaseException:
         return told(run, first_of(error))
     if isinstance(error, MilepostError) or not isinstance(error, Exception):
         return error
-    return StepFailed(
+    failed = StepFailed(
         run_id=run.run_id, path="the plan", attempt=run.snapshot.resumes + 1, error=str(error_record(error))
     )
+    failed.__cause__ = error
+    return failed
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -385,10 +397,6 @@ def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
     collect(group)
     return next((leaf for leaf in leaves if isinstance(leaf, MilepostError)), leaves[0])
-
-
-def _cause(error: BaseException) -> BaseException | None:
-    return error if isinstance(error, Exception) and not isinstance(error, MilepostError) else error.__cause__
 
 
 def _asking(run: ActiveRun) -> QuestionError:

@@ -1,0 +1,154 @@
+"""Users' functions, each in a scope of its own, and how it ended. Here in a thread; `adrive` has the rest.
+
+A body is over when the calls it made are over. What holds no calls (an effect, a verifier, a lookup) has a scope that
+refuses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from milepost.errors import Signal
+from milepost.protocol.failure import error_record
+from milepost.protocol.keys import Key
+from milepost.protocol.ops import Body, Ended, LookUp, Send, Verify
+from milepost.protocol.outcomes import CannotTell, Found, NotFound
+from milepost.protocol.spec import Verifier
+from milepost.records.arguments import ArgumentsCodec
+from milepost.runtime.active import ActiveRun
+from milepost.runtime.scope import RuntimeCall, Scope, current
+
+
+def body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
+    return run_in(scope_of_body(run, call), lambda: call.spec.function(*call.args, **(call.kwargs or {})))
+
+
+def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
+    args, kwargs = recorded_arguments(call)
+    return run_in(scope_of_effect(run, call), lambda: call.spec.function(Key(op.key), *args, **kwargs))
+
+
+def scope_of_body(run: ActiveRun, call: RuntimeCall) -> Scope:
+    state = run.snapshot.steps.get(call.path)
+    return Scope(run, call.path, call if call.scope is not None else None, state.attempt if state else 1)
+
+
+def scope_of_effect(run: ActiveRun, call: RuntimeCall) -> Scope:
+    return Scope(run, call.path, call, inside=f"effect {call.spec.name}")
+
+
+def recorded_arguments(call: RuntimeCall) -> tuple[tuple[object, ...], dict[str, object]]:
+    """Return the arguments as they come back from the record, so that a first send equals every later one."""
+    arguments: ArgumentsCodec = call.spec.arguments
+    return arguments.spread({**call.bound, **arguments.decode(call.encoded)})
+
+
+# ── how a body ends ─────────────────────────────────────────────────────────────────────────────────
+
+
+def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
+    """Run a body in its scope and wait for the calls it made."""
+    began = scope.run.clock.ticks()
+    token = current.set(scope)
+    value: object = None
+    error: BaseException | None = None
+    try:
+        value = function()
+    except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
+        error = raised
+    finally:
+        current.reset(token)
+    while not scope.end():
+        scope.run.bell.wait(lambda: scope.active == 0)
+    return ended(scope, value, error, began)
+
+
+def ended(scope: Scope, value: object, error: BaseException | None, began: float) -> Ended:
+    """Judge how a body ended: a signal raised inside it counts whatever the body swallowed (sticky)."""
+    if scope.signalled is not None:
+        error = scope.signalled
+    elif isinstance(error, BaseExceptionGroup):
+        error = signal_in(error) or error
+    if error is None:
+        scope.note_caught()
+    return Ended(
+        value,
+        error,
+        scope.run.clock.ticks() - began,
+        scope.spent or None,
+        uncalled=scope.uncalled() if error is None else (),
+    )
+
+
+def signal_in(group: BaseExceptionGroup[BaseException]) -> Signal | None:
+    """Return a signal hidden in an exception group."""
+    for error in group.exceptions:
+        found = signal_in(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(found, Signal):
+            return found
+    return None
+
+
+# ── verifiers and lookups ───────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def without_calls(run: ActiveRun, call: RuntimeCall, inside: str) -> Iterator[None]:
+    """Refuse steps and effects meanwhile."""
+    token = current.set(Scope(run, call.path, call if call.scope is not None else None, inside=inside))
+    try:
+        yield
+    finally:
+        current.reset(token)
+
+
+def verify(run: ActiveRun, call: RuntimeCall, op: Verify) -> tuple[str, str] | None:
+    for verifier in call.spec.verifiers:
+        try:
+            with without_calls(run, call, f"verifier {verifier.name}"):
+                problem = refusal(verdict_of(call, verifier, op.output))
+        except Exception as error:  # noqa: BLE001 – a user's verifier that raises has failed the output
+            problem = raised_in(error)
+        if problem is not None:
+            return verifier.name, problem
+    return None
+
+
+def verdict_of(call: RuntimeCall, verifier: Verifier, output: object) -> object:
+    return verifier.call(output, **{name: call.bound[name] for name in verifier.inputs})
+
+
+def raised_in(error: BaseException) -> str:
+    return str(error_record(error))
+
+
+def refusal(verdict: object) -> str | None:
+    """Read a verdict: None and True pass; False, a sentence and anything else fail."""
+    if verdict is None or verdict is True:
+        return None
+    if verdict is False:
+        return "it said no"
+    if isinstance(verdict, str):
+        return verdict
+    return f"it returned {type(verdict).__name__}, expected True, None or a sentence"
+
+
+def look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] | NotFound | CannotTell:
+    try:
+        with without_calls(run, call, f"the lookup of {call.spec.name}"):
+            return answer_of(answer(call, op.key))
+    except Exception as error:  # noqa: BLE001 – a user's lookup that raises could not ask: cannot tell
+        return CannotTell(raised_in(error))
+
+
+def answer(call: RuntimeCall, key: str) -> object:
+    args, kwargs = recorded_arguments(call)
+    return call.spec.lookup(Key(key), *args, **kwargs)
+
+
+def answer_of(said: object) -> Found[Any] | NotFound | CannotTell:
+    if isinstance(said, (Found, NotFound, CannotTell)):
+        return said
+    return CannotTell(f"the lookup returned {type(said).__name__}, expected Found, NotFound or CannotTell")
