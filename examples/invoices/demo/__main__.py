@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -20,7 +21,7 @@ from types import FrameType
 from invoices.accounting import post_exception
 from invoices.demo.books import Books, differences, read_books
 from invoices.demo.journal import read_journal
-from invoices.demo.places import Place, places_of
+from invoices.demo.places import DIED_UNRECORDED_MAX, Place, places_of
 from invoices.demo.stage import RUN, ChildFailed, Stage, staged
 from invoices.demo.telling import Teller
 from invoices.world import WorldNotReady
@@ -54,8 +55,7 @@ def _demo(folder: Path, options: argparse.Namespace, teller: Teller) -> int:
         if options.tamper:
             _tamper(second)
         killed = read_books(second)
-    # One process dies with a model's answer in hand, before anything could be kept of it.
-    found = differences(undisturbed, killed, model_calls_more_max=1)
+    found = differences(undisturbed, killed, model_calls_more_max=DIED_UNRECORDED_MAX)
     teller.compared(undisturbed, killed)
     teller.saved(killed)
     teller.verdict(found)
@@ -74,8 +74,7 @@ def _killed(stage: Stage, places: list[Place], teller: Teller) -> None:
     """Kill the month at each place in turn, resume it after each, and once more to its end."""
     seconds = 0.0
     for number, place in enumerate(places, start=1):
-        go_on = stage.start if number == 1 else stage.resume
-        seconds += _timed(lambda go_on=go_on, place=place: go_on(die_at=place.crash_at))  # type: ignore[misc]  # bound per turn
+        seconds += _timed(partial(stage.resume if number > 1 else stage.start, die_at=place.crash_at))
         journal = read_journal(stage.store, RUN)
         teller.killed(number, place, len(journal.verified), len(journal.applied))
     seconds += _timed(stage.resume)

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from invoices.demo.journal import Journal, tokens_of
 
+DIED_UNRECORDED_MAX = 1
+"""Model calls of the killed month that nothing could be kept of: the first place is one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

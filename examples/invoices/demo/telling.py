@@ -6,9 +6,10 @@ Words and tables only; decides nothing. Works without a terminal, in plain lines
 from __future__ import annotations
 
 import json
-import os
+import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -16,11 +17,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from invoices.demo.books import Books, digest_of
-from invoices.demo.places import Place
+from invoices.demo.places import DIED_UNRECORDED_MAX, Place
 from invoices.demo.stage import RUN, Stage
 
 SHORT = 12
-KEYS_SHOWN = 3
 
 
 class Teller:
@@ -64,11 +64,12 @@ class Teller:
 
     def compared(self, undisturbed: Books, killed: Books) -> None:
         """Print both books side by side."""
-        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-        for column in ("", "undisturbed", "killed 5 times", ""):
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for column in ("", "", "undisturbed", "killed 5 times", ""):
             table.add_column(column, no_wrap=True)
-        for name, left, right, equal in _rows(undisturbed, killed):
-            table.add_row(escape(name), escape(left), escape(right), "[green]=[/green]" if equal else "[red]≠[/red]")
+        for row in _rows(undisturbed, killed):
+            mark = "[green]=[/green]" if row.equal else "[red]≠[/red]"
+            table.add_row(row.area, escape(row.what), escape(row.left), escape(row.right), mark)
         self.say()
         self._console.print(table)
 
@@ -103,7 +104,7 @@ class Teller:
             self.say("  milepost demo --tamper      post one thing twice behind Milepost's back: the demo must fail")
             self.say("  milepost map examples/invoices/reconcile.py:reconcile    what the task is, before it runs")
             return
-        self.say(f"  cd {escape(os.path.relpath(kept.folder))}")
+        self.say(f"  cd {escape(shlex.quote(str(kept.folder)))}")
         self.say("  milepost runs               the runs of this store")
         self.say(f"  milepost show {RUN}       what was done, by which versions, and where it was interrupted")
         self.say(f"  milepost journal {RUN}    every record, the five deaths and the lookups among them")
@@ -113,38 +114,46 @@ class Teller:
 # ── the table ───────────────────────────────────────────────────────────────────────────────────────
 
 
-Row = tuple[str, str, str, bool]
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: whose books, what of them, and what each month has."""
+
+    area: str
+    what: str
+    left: str
+    right: str
+    equal: bool
 
 
 def _rows(left: Books, right: Books) -> list[Row]:
     return [
-        _row("accounting queue   accepted", _count(left.entries), _count(right.entries)),
+        _row("accounting queue", "accepted", _count(left.entries), _count(right.entries)),
         *_references(left, right),
-        _row("                   all of it", _digest(left.entries), _digest(right.entries)),
-        _row("mail provider      sent", _count(left.mails), _count(right.mails)),
-        _row("                   all of it", _digest(left.mails), _digest(right.mails)),
-        _row("duplicates         in both", str(left.duplicate_count()), str(right.duplicate_count())),
-        *_outputs(left, right),
-        _row("report             digest", left.journal.report_digest[:SHORT], right.journal.report_digest[:SHORT]),
+        _row("", "digest of all", _digest(left.entries), _digest(right.entries)),
+        _row("mail provider", "sent", _count(left.mails), _count(right.mails)),
+        _row("", "digest of all", _digest(left.mails), _digest(right.mails)),
+        _row("both", "duplicates", str(left.duplicate_count()), str(right.duplicate_count())),
         _calls(left.model_calls, right.model_calls),
+        *_outputs(left, right),
+        _row("", "report", left.journal.report_digest[:SHORT], right.journal.report_digest[:SHORT]),
     ]
 
 
-def _row(name: str, left: str, right: str) -> Row:
-    return name, left, right, left == right
+def _row(area: str, what: str, left: str, right: str) -> Row:
+    return Row(area, what, left, right, left == right)
 
 
 def _calls(left: int, right: int) -> Row:
     more = f" (+{right - left}, died unrecorded)" if right > left else ""
-    return "model              calls", str(left), f"{right}{more}", left <= right <= left + 1
+    return Row("model", "calls", str(left), f"{right}{more}", left <= right <= left + DIED_UNRECORDED_MAX)
 
 
 def _references(left: Books, right: Books) -> list[Row]:
-    """Show the first keys, the last, and each that was found by lookup; the line below them compares all."""
+    """Show the first key, the last, and each that was found by lookup; the line below them compares all."""
     recovered = {outcome.key for outcome in right.journal.recovered()} & right.entries.keys()
     keys = list(left.entries)
     shown = [key for key in keys if key in recovered or key in (*keys[:1], *keys[-1:])]
-    return [_row(f"  {key}", _refs(left, key), _refs(right, key)) for key in shown]
+    return [_row("", f"{key[:SHORT]}…", _refs(left, key), _refs(right, key)) for key in shown]
 
 
 def _refs(books: Books, key: str) -> str:
@@ -154,7 +163,11 @@ def _refs(books: Books, key: str) -> str:
 def _outputs(left: Books, right: Books) -> list[Row]:
     mine, other = _by_step(left.journal.outputs()), _by_step(right.journal.outputs())
     names = [*mine, *(name for name in other if name not in mine)]
-    return [_row(f"outputs of         {name}", mine.get(name, "none"), other.get(name, "none")) for name in names]
+    areas = ["outputs", *[""] * len(names)]
+    return [
+        _row(area, name, mine.get(name, "none"), other.get(name, "none"))
+        for area, name in zip(areas, names, strict=False)
+    ]
 
 
 def _by_step(outputs: Mapping[str, str]) -> dict[str, str]:
@@ -165,8 +178,8 @@ def _by_step(outputs: Mapping[str, str]) -> dict[str, str]:
     return {name: f"{len(found)} · {_digest(found)}" for name, found in grouped.items()}
 
 
-def _count(found: Mapping[str, object]) -> str:
-    return str(sum(len(each) for each in found.values() if isinstance(each, list)))
+def _count(found: Mapping[str, Sequence[object]]) -> str:
+    return str(sum(map(len, found.values())))
 
 
 def _digest(found: Mapping[str, object]) -> str:
