@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from milepost.protocol.call import Call
-from milepost.protocol.ops import Append, Artifact, Claim, ClaimState, Moment, Now, Steps, TakeClaim, Wait
+from milepost.protocol.ops import Append, Artifact, Claim, Moment, Now, Steps, TakeClaim, Wait
 from milepost.protocol.questions import ask
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import EffectSpec
@@ -23,26 +23,24 @@ def settle_claim(call: Call[EffectSpec], key: str, request_digest: str) -> Steps
 
     Crash: a key claimed without an intent is found by its owner's next resume, or taken over by a later run.
     """
-    owner: ClaimRow = yield Claim(key, request_digest)
     for _ in range(CLAIM_POLLS_MAX):
+        owner: ClaimRow = yield Claim(key, request_digest)
+        if owner.run_id != call.run_id and owner.outcome != Outcome.APPLIED:
+            owner = yield TakeClaim(key, request_digest, owner, accepted=key in call.snapshot.accepted_plan)
         if owner.run_id == call.run_id:
             return
         if owner.outcome == Outcome.APPLIED:
             yield from _adopt(call, owner, request_digest)
             return
-        state: str = yield ClaimState(owner)
-        if state == "unsent":
-            owner = yield TakeClaim(key, request_digest, owner.run_id)
-            continue
         now: Moment = yield Now()
         yield Wait(format_time(now.at + CLAIM_POLL), f"{call.path} is under way in run {owner.run_id}")
-        owner = yield Claim(key, request_digest)
     yield from _ask_open(call, owner)
 
 
 def _adopt(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Steps[None]:
     now: Moment = yield Now()
-    if owner.request_digest != request_digest:
+    kept = call.effect.accepted_request if call.effect is not None else None
+    if request_digest not in (owner.request_digest, kept):
         yield from _ask_other_request(call, owner, request_digest, now)
     artifacts: list[Artifact] = []
     if owner.result is not None:
@@ -57,31 +55,27 @@ def _adopt(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Step
         ref=owner.ref,
         result=artifacts[0].pointer if artifacts else None,
         adopted=owner.run_id,
+        request_digest=owner.request_digest,
         next_action=call.spec.next_action,
     )
     yield Append((record,), artifacts)
 
 
 def _ask_other_request(call: Call[EffectSpec], owner: ClaimRow, request_digest: str, now: Moment) -> Steps[None]:
-    if request_digest in call.snapshot.accepted_plan:
-        return
     yield ask(
-        QuestionKind.PLAN_CHANGED,
+        QuestionKind.REQUEST_CHANGED,
         run_id=call.run_id,
         number=call.snapshot.record_count,
         at=now.text,
         path=call.path,
-        sentence=(
-            f"{call.path} was applied by run {owner.run_id} with another request under the same key; "
-            "accepting takes over what was applied there."
-        ),
+        sentence=f"{call.path} was applied by run {owner.run_id} with another request under the same key.",
         evidence={
             "key": owner.key,
             "owner": owner.run_id,
             "request_there": owner.request_digest,
             "here": request_digest,
         },
-        about={"paths": [request_digest]},
+        about={"request_digest": request_digest},
     )
 
 
@@ -93,6 +87,10 @@ def _ask_open(call: Call[EffectSpec], owner: ClaimRow) -> Steps[None]:
         number=call.snapshot.record_count,
         at=now.text,
         path=call.path,
-        sentence=f"Run {owner.run_id} owns the key of {call.path} and has not settled it; settle that run first.",
+        sentence=(
+            f"Run {owner.run_id} owns the key of {call.path} and nobody knows whether it was sent there. Settle that "
+            "run first, then accept; accepting while it is open takes the key over and sends."
+        ),
         evidence={"key": owner.key, "owner": owner.run_id, "path": owner.path},
+        about={"paths": [owner.key]},
     )

@@ -8,7 +8,7 @@ from typing import Any
 from milepost.protocol.call import Call
 from milepost.protocol.failure import cut
 from milepost.protocol.landing import recovered
-from milepost.protocol.ops import Append, Load, LookUp, Moment, Now, Steps, Wait
+from milepost.protocol.ops import Append, Ask, Load, LookUp, Moment, Now, Steps, Wait
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask
@@ -124,6 +124,23 @@ def _latest_arrival(send: Send, now: datetime, lease_s: float) -> datetime:
     if send.resumed_at is not None:
         return parse_time(send.resumed_at)
     return max(now, parse_time(send.intent.at) + timedelta(seconds=lease_s / 3))
+
+
+def unsettled_question(path: str, state: EffectState, send: Send, *, run_id: str, number: int, at: str) -> Ask:
+    """Ask about an intent that is still open when the body around it (the plan: '') has ended."""
+    intent = send.intent
+    return ask(
+        QuestionKind.OUTCOME_UNKNOWN,
+        run_id=run_id,
+        number=number,
+        at=at,
+        path=state.path,
+        sentence=(
+            f"{path or 'The plan'} has ended, but nobody knows whether {state.path} happened at {intent.provider} "
+            f"(key {intent.key})."
+        ),
+        evidence={"effect": state.path, "key": intent.key, "provider": intent.provider, "sent_at": intent.at},
+    )
 
 
 def _ask(

@@ -16,7 +16,7 @@ from milepost.protocol.doubt import resolve
 from milepost.protocol.failure import Again, Failure, after_failure, error_record
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import Key, derive_key
-from milepost.protocol.landing import answered_outcome, landed
+from milepost.protocol.landing import answered, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
 from milepost.protocol.questions import ask, listed
@@ -26,7 +26,6 @@ from milepost.protocol.step import ask_about_plan, ask_attempts_used, starts_max
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.model import (
-    AnswerEntered,
     ErrorRecord,
     IntentRecorded,
     Outcome,
@@ -57,7 +56,7 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
     while True:
         state = call.effect
         if state is not None and state.answer is not None:
-            yield from _enter_answer(call, request, state.answer)
+            yield from answered(call, str(request.key), request.digest, state.answer)
         elif state is not None and state.applied is not None:
             return (yield from _recorded_result(call, request, state, state.applied))
         elif state is not None and state.failure is not None:
@@ -125,22 +124,25 @@ def _recorded_result(
     call: Call[EffectSpec], request: Request, state: EffectState, applied: OutcomeRecorded
 ) -> Steps[Any]:
     sent = next((s.intent for s in state.sends if s.intent.attempt == applied.attempt), None)
-    if sent is not None and request.digest not in (sent.request_digest, state.accepted_request):
-        yield from _ask_about_request(call, request, sent)
+    known = sent.request_digest if sent is not None else applied.request_digest
+    if known is not None and request.digest not in (known, state.accepted_request):
+        yield from _ask_about_request(call, request, applied, sent)
     pointer = state.answered_result or applied.result
     if pointer is None:
         return (yield from _ask_for_result(call, applied, applied.error or "nobody told what it was"))
     data = yield Load(pointer, f"result of {call.path}")
     try:
-        return call.spec.output.decode(data)
+        return call.spec.output.decode(data, pointer.media_type)
     except NotDecodable as error:
         if not applied.recovered and pointer is applied.result:
             raise  # our own record, and the type changed since: the code has to read it
         return (yield from _ask_for_result(call, applied, error))
 
 
-def _ask_about_request(call: Call[EffectSpec], request: Request, sent: IntentRecorded) -> Steps[None]:
-    changes = yield from request_changes(sent, request.data)
+def _ask_about_request(
+    call: Call[EffectSpec], request: Request, applied: OutcomeRecorded, sent: IntentRecorded | None
+) -> Steps[None]:
+    changes = (yield from request_changes(sent, request.data)) if sent is not None else []
     now = yield Now()
     yield ask(
         QuestionKind.REQUEST_CHANGED,
@@ -148,8 +150,11 @@ def _ask_about_request(call: Call[EffectSpec], request: Request, sent: IntentRec
         number=call.snapshot.record_count,
         at=now.text,
         path=call.path,
-        sentence=f"{call.path} was applied with another request than the plan makes now: {listed(changes, 1)}.",
-        evidence={"effect": call.path, "key": sent.key, "changes": changes, "new_request": parse(request.data)},
+        sentence=(
+            f"{call.path} was applied with another request than the plan makes now: "
+            f"{listed(changes, 1) or 'it differs'}."
+        ),
+        evidence={"effect": call.path, "key": applied.key, "changes": changes, "new_request": parse(request.data)},
         about={"request_digest": request.digest},
     )
 
@@ -174,13 +179,6 @@ def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded, why: objec
         evidence={"effect": call.path, "key": applied.key, "ref": applied.ref, "error": str(why)},
         without=("not-applied",),
     )
-
-
-def _enter_answer(call: Call[EffectSpec], request: Request, answer: AnswerEntered) -> Steps[None]:
-    now = yield Now()
-    state = call.effect
-    record = answered_outcome(call.path, state, str(request.key), answer, now.text)
-    yield Append((record,), wait=True)
 
 
 # ── sending ─────────────────────────────────────────────────────────────────────────────────────────

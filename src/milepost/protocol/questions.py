@@ -62,8 +62,12 @@ def ask(
     sentence: str,
     evidence: Any = None,
     about: Mapping[str, Any] | None = None,
+    without: Sequence[str] = (),
 ) -> Ask:
-    """Build the operation that asks. `number` is the count of records before it: it makes the id unique."""
+    """Build the operation that asks. `number` is the count of records before it: it makes the id unique.
+
+    `without` leaves out choices that make no sense here.
+    """
     kept = small_artifact(evidence) if evidence is not None else None
     question = QuestionAsked(
         at=at,
@@ -71,7 +75,7 @@ def ask(
         question_kind=kind.value,
         path=path,
         sentence=sentence,
-        choices=CHOICES[kind],
+        choices=tuple(choice for choice in CHOICES[kind] if choice.name not in without),
         evidence=kept.pointer if kept else None,
         about=dict(about or {}),
     )

@@ -146,10 +146,18 @@ class Snapshot:
         _FOLD[type(record)](self, record)
 
     def open_intents(self) -> Iterator[tuple[EffectState, Send]]:
-        """Yield every open intent of bodies that still count, oldest first."""
+        """Yield every open intent, oldest first."""
         for state in self.effects.values():
             for send in state.open_sends:
                 yield state, send
+
+    def open_within(self, path: str) -> Iterator[tuple[EffectState, Send]]:
+        """Yield the open intents of one body and of those inside it. No step with one of them is verified."""
+        for child in self.children.get(path, ()):
+            effect = self.effects.get(child)
+            for send in effect.open_sends if effect is not None else ():
+                yield self.effects[child], send
+            yield from self.open_within(child)
 
     def in_progress(self) -> Iterator[StepState]:
         """Yield the steps that were started and not finished."""
@@ -350,15 +358,15 @@ def _redo(s: Snapshot, q: QuestionAsked) -> None:
 
 
 def _answered_request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
-    state, digest = s.effects[q.path], str(q.about["request_digest"])
+    state, digest = s._effect(q.path), str(q.about["request_digest"])
     if a.choice == "keep":
         state.accepted_request = digest
-    else:
-        state.send_new = (digest, len(s.answered))
-        state.applied = None
-        state.sends.clear()
+        return
+    if state.applied is not None:
         s.applied_count -= 1
-        state.starts = 0
+    state.send_new = (digest, len(s.answered))
+    state.applied, state.starts = None, 0
+    state.sends.clear()
 
 
 def _answered_plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:

@@ -19,6 +19,7 @@ from milepost.errors import (
     StepFailed,
 )
 from milepost.protocol.call import Call
+from milepost.protocol.doubt import unsettled_question
 from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record
 from milepost.protocol.keep import keep_bytes, keep_files, small_or_none
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Keep, Load, Now, Observe, Steps, Verify, Wait
@@ -185,16 +186,26 @@ def _attempt(call: Call[StepSpec]) -> Steps[Kept | None]:
     if ended.error is not None:
         yield from _body_raised(call, attempt, ended)
         return None
-    if ended.uncalled:
-        now = yield Now()
-        yield uncalled_question(
-            call.path, ended.uncalled, run_id=call.run_id, number=call.snapshot.record_count, at=now.text
-        )
+    yield from _ask_about_the_end(call, attempt, ended)
     try:
         return (yield from _keep(call, attempt, ended, before))
     except MilepostError as error:
         yield from failed(call, attempt, error, ended.duration_s)
         return None
+
+
+def _ask_about_the_end(call: Call[StepSpec], attempt: int, ended: Ended) -> Steps[None]:
+    """Ask when the body left undone what was done before, or left something in doubt; its start is given back."""
+    s = call.snapshot
+    left = next(s.open_within(call.path), None)
+    if not ended.uncalled and left is None:
+        return
+    now = yield Now()
+    yield Append((StartReturned(at=now.text, path=call.path, attempt=attempt),))
+    number = s.record_count
+    if left is not None:
+        yield unsettled_question(call.path, *left, run_id=call.run_id, number=number, at=now.text)
+    yield uncalled_question(call.path, ended.uncalled, run_id=call.run_id, number=number, at=now.text)
 
 
 def _start(call: Call[StepSpec]) -> Steps[int]:

@@ -324,6 +324,7 @@ class OutcomeRecorded(Record):
     recovered: bool = False  # found by lookup, not answered by the send
     adopted: str | None = None  # run whose applied outcome of the same key was taken over
     late: bool = False  # a send given up earlier landed after all
+    request_digest: str | None = None  # of what was applied, where no intent of this run says it
     error: ErrorRecord | None = None
     retryable: bool = False
     retry_after_s: float | None = None

@@ -18,13 +18,13 @@ from milepost.errors import (
 )
 from milepost.protocol import decide as rules
 from milepost.protocol.decide import World, decide
-from milepost.protocol.doubt import look_up
+from milepost.protocol.doubt import look_up, unsettled_question
 from milepost.protocol.failure import error_record
 from milepost.protocol.keep import keep_bytes, keep_files
-from milepost.protocol.landing import answered_outcome, recovered
+from milepost.protocol.landing import answered, answered_outcome, recovered
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Steps, Within
 from milepost.protocol.outcomes import CannotTell, Found
-from milepost.protocol.questions import ask, uncalled_question
+from milepost.protocol.questions import uncalled_question
 from milepost.protocol.snapshot import EffectState, Send
 from milepost.protocol.spec import EffectSpec
 from milepost.records.canonical import canonical, digest, parse
@@ -32,7 +32,6 @@ from milepost.records.model import (
     AnswerEntered,
     CancelEntered,
     Pointer,
-    QuestionKind,
     RunEnded,
     RunResumed,
     RunStatus,
@@ -215,16 +214,17 @@ def _recorded_call(run: ActiveRun, state: EffectState, send: Send) -> Steps[Runt
 
 
 def _settle(run: ActiveRun, state: EffectState, found: Found[Any] | None) -> Steps[None]:
-    last = state.last
+    last, answer = state.last, state.answer
     assert last is not None
+    key, call = last.intent.key, (yield from _recorded_call(run, state, last))
     if found is not None:
-        call = yield from _recorded_call(run, state, last)
         assert call is not None
-        yield Within(call, recovered(call, last.intent.key, state, found))
-        return
-    assert state.answer is not None
-    now = yield Now()
-    yield Append((answered_outcome(state.path, state, last.intent.key, state.answer, now.text),), wait=True)
+        yield Within(call, recovered(call, key, state, found))
+    elif answer is not None and call is not None:
+        yield Within(call, answered(call, key, last.intent.request_digest, answer))
+    elif answer is not None:  # its effect is not declared any more: the answer counts all the same
+        now = yield Now()
+        yield Append((answered_outcome(state.path, state, key, answer, now.text),), wait=True)
 
 
 # ── the end ─────────────────────────────────────────────────────────────────────────────────────────
@@ -250,18 +250,8 @@ def _finish(run: ActiveRun, call: RuntimeCall, ended: Ended) -> Steps[Any]:
 def _ask_about_open_intents(run: ActiveRun) -> Steps[None]:
     for state, send in run.snapshot.open_intents():
         now = yield Now()
-        yield ask(
-            QuestionKind.OUTCOME_UNKNOWN,
-            run_id=run.run_id,
-            number=run.snapshot.record_count,
-            at=now.text,
-            path=state.path,
-            sentence=(
-                f"The plan has ended, but nobody knows whether {state.path} happened at {send.intent.provider} "
-                f"(key {send.intent.key})."
-            ),
-            evidence={"effect": state.path, "key": send.intent.key, "provider": send.intent.provider},
-        )
+        number = run.snapshot.record_count
+        yield unsettled_question("", state, send, run_id=run.run_id, number=number, at=now.text)
 
 
 def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:

@@ -78,7 +78,8 @@ class Desk:
             yield
         finally:
             crash.armed = None
-            self._forget_what_the_dead_said()
+            if is_dead:
+                self._forget_what_the_dead_said()
 
     def next_process(self) -> None:
         """Go on with the store as another process would find it now: only what is durable."""
