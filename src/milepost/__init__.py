@@ -3,7 +3,7 @@
 Everything a user imports is named here; `milepost.errors`, `milepost.sources` and `milepost.verifiers` hold the rest.
 """
 
-from milepost.api import AsyncEffect, AsyncStep, AsyncTask, Effect, RunHandle, Step, Task, current_run, sleep
+from milepost.api import AsyncEffect, AsyncStep, AsyncTask, Effect, RunHandle, Step, Task, current_run, fork, sleep
 from milepost.decorators import effect, step, task
 from milepost.errors import Declined, MilepostError, QuestionError, RunWaiting, StepFailed
 from milepost.protocol.failure import VerificationFailed
@@ -46,6 +46,7 @@ __all__ = [
     "carry",
     "current_run",
     "effect",
+    "fork",
     "heartbeat",
     "last_heartbeat",
     "sleep",

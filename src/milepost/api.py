@@ -21,8 +21,11 @@ from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.runtime import leases
 from milepost.runtime.active import RunOptions
 from milepost.runtime.adrive import drive_call_async
+from milepost.runtime.children import refuse_strangers
+from milepost.runtime.clock import SystemClock
 from milepost.runtime.context import here_or_refused
 from milepost.runtime.drive import drive_call
+from milepost.runtime.fork import fork_run
 from milepost.runtime.map import map_calls, map_calls_async, named_calls
 from milepost.runtime.registry import register_call
 from milepost.runtime.scope import Scope, current, here
@@ -33,26 +36,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
 
-RUN_VARIABLE = "MILEPOST_RUN"
-"""Set for child processes while a run is active: `PID RUN_ID`."""
-
 
 def _outside(name: str) -> None:
     """Refuse a call from a thread or child process that belongs to no run while one is active. Raises: OutsideRun."""
-    if leases.active_runs():
-        raise OutsideRun(path=name, reason="a run is active in this process, but this thread does not belong to it")
-    parent, _, run_id = os.environ.get(RUN_VARIABLE, "").partition(" ")
-    if parent and parent != str(os.getpid()):
-        raise OutsideRun(path=name, reason=f"this process was started by run {run_id}, but does not belong to it")
+    refuse_strangers(name, is_active=bool(leases.active_runs()))
 
 
 def _blocks_loop(scope: Scope) -> bool:
     """Say whether a synchronous call would block a loop that is not blocked by the body's own task already."""
-    at = here()
-    if isinstance(at, int):
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
         return False
     body_is_async = scope.call.spec.is_async if scope.call is not None else scope.run.task.is_async
-    return body_is_async or at is not scope.home
+    return body_is_async or here() != scope.home
 
 
 def _look_like(wrapper: Any, function: Callable[..., Any]) -> None:
@@ -325,10 +322,10 @@ class Sleep:
             raise BlocksLoop(path=name, name="milepost.sleep")
         drive_call(scope.begin(spec, (seconds,), {}))
 
-    async def aio(self, duration: timedelta | float, *, name: str = "sleep") -> None:
+    def aio(self, duration: timedelta | float, *, name: str = "sleep") -> Coroutine[Any, Any, None]:
         """As a call, without blocking the loop."""
         scope, spec, seconds = self._ready(duration, name)
-        await drive_call_async(scope.begin(spec, (seconds,), {}))
+        return drive_call_async(scope.begin(spec, (seconds,), {}))
 
     def _ready(self, duration: timedelta | float, name: str) -> tuple[Scope, StepSpec, float]:
         seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
@@ -373,3 +370,23 @@ class RunHandle:
 def current_run() -> RunHandle:
     """Return the run this code belongs to. Raises: OutsideRun."""
     return RunHandle(here_or_refused("current_run()"))
+
+
+def fork(run_id: str, /, *, from_step: str, to: str, store: Store | None = None) -> None:
+    """End a run and begin run `to` of the same family, which keeps what was verified before `from_step`.
+
+    Nothing applied in the family is sent again. Go on with `task.resume(to)`.
+    Raises: RunBusy while the run is held, RunUnknown, StepUnknown, SealKeyMissing, BadName when `to` is taken.
+    Crash: the old run is stopped and may be forked again, or the new one is there whole.
+    """
+    environ = dict(os.environ)
+    key = environ.get("MILEPOST_SEAL_KEY")
+    fork_run(
+        store or default_store(create=False, environ=environ),
+        run_id,
+        from_step,
+        to,
+        seal_key=key.encode("utf-8") if key else None,
+        clock=SystemClock(),
+        environ=environ,
+    )
