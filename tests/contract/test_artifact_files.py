@@ -79,7 +79,7 @@ def test_a_link_or_a_pipe_in_place_of_an_artifact_is_not_followed(files: Artifac
     other.write_bytes(DATA)
     files.path(DIGEST).unlink()
     files.path(DIGEST).symlink_to(other)
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(ArtifactDamaged, match="link"):
         files.read(DIGEST)
     files.path(DIGEST).unlink()
     os.mkfifo(files.path(DIGEST))

@@ -157,9 +157,10 @@ class ArtifactFiles:
                 if error.errno in (errno.ELOOP, errno.ENXIO):
                     raise ArtifactDamaged(digest, "it is a link or a socket, not a regular file") from None
                 raise
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                os.close(handle)
+                raise ArtifactDamaged(digest, "it is not a regular file")
             with open(handle, "rb", buffering=0) as file:
-                if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    raise ArtifactDamaged(digest, "it is not a regular file")
                 yield file
 
 
