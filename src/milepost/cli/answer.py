@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from milepost.cli.opened import me, now_text, the_store
@@ -41,5 +43,5 @@ def command(
     elif left:
         note(f"{question_id} is answered {choice}; run {stands.run_id} still asks {left[0].question_id}.")
     else:
-        note(f"{question_id} is answered {choice}; `milepost resume {stands.run_id}` goes on.")
+        note(f"{question_id} is answered {choice}; `milepost resume {shlex.quote(stands.run_id)}` goes on.")
     return 0

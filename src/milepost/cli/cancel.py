@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from milepost.cli.opened import me, now_text, row_of, stands, the_store
@@ -35,5 +37,5 @@ def command(run_id: str, why: str, as_json: bool) -> int:
     elif standing.word == "running":
         note(f"run {run_id} is asked to end; {standing.holder} stops at its next boundary.")
     else:
-        note(f"run {run_id} is asked to end; nobody works on it, `milepost resume {run_id}` ends it.")
+        note(f"run {run_id} is asked to end; nobody works on it, `milepost resume {shlex.quote(run_id)}` ends it.")
     return 0

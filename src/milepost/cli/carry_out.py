@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import sys
+import shlex
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -35,6 +35,7 @@ class How:
 def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, how: How) -> int:
     """Start a run (or, without inputs, resume one), show it, print what came of it; return the exit status."""
     about = {"run_id": run_id, "task": task.spec.name}
+    note(f"run {run_id}{_so_far(store, run_id)}")
     try:
         with only_results_on_stdout(), view(plain=how.plain) as shown:
             ready = task.options(store=store, wait=how.wait, watch=shown.watch, waiting=shown.waiting)
@@ -53,6 +54,14 @@ def _driven(task: AnyTask, run_id: str, inputs: Inputs | None) -> Any:
 
 async def _awaited(started: Coroutine[Any, Any, Any]) -> Any:
     return await started
+
+
+def _so_far(store: Store, run_id: str) -> str:
+    row = store.run(run_id)
+    if row is None:
+        return ""
+    done = f"{counted(row.progress.verified_count, 'step')} verified"
+    return f" goes on: {done}, {counted(row.progress.applied_count, 'effect')} applied so far"
 
 
 def _status(store: Store, run_id: str) -> str | None:
@@ -84,7 +93,7 @@ def result_data(data: bytes, media_type: str) -> Any:
 
 def _note_done(store: Store, run_id: str) -> None:
     row = store.run(run_id)
-    if row is not None and not sys.stderr.closed:
+    if row is not None:
         done = f"{counted(row.progress.verified_count, 'step')} verified"
         applied = f"{counted(row.progress.applied_count, 'effect')} applied"
-        note(f"run {run_id} is done: {done}, {applied}. `milepost show {run_id}` tells all.")
+        note(f"run {run_id} is done: {done}, {applied}. `milepost show {shlex.quote(run_id)}` tells all.")

@@ -12,6 +12,7 @@ from milepost.cli.inputs import type_name
 from milepost.cli.words import lasting
 from milepost.protocol.policy import KEY_MARGIN, STARTS_MAX, Retry
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
+from milepost.records.annotations import function_annotations
 from milepost.sources import name_of
 
 WHY = {
@@ -24,18 +25,24 @@ WHY = {
 
 def task_object(task: TaskSpec) -> dict[str, Any]:
     """Return what a task declares about itself."""
-    signature = inspect.signature(task.function, eval_str=False)
+    parameters = inspect.signature(task.function).parameters.values()
+    hints = function_annotations(task.function, where=f"task {task.name}")
     return {
         "task": task.name,
         "target": task.target,
         "about": task.doc.splitlines(),
-        "inputs": [str(parameter) for parameter in signature.parameters.values()],
+        "inputs": [_input(parameter, hints.get(parameter.name, Any)) for parameter in parameters],
         "output": _output(task),
         "versions": [f"{name} {value}" for name, value in task.versions().items()],
         "instructions": task.options.get("instructions"),
-        "permissions": "not restricted" if task.permissions is None else sorted(task.permissions),
+        "permissions": sorted(task.permissions or ()),
         "on_version_change": task.on_version_change,
     }
+
+
+def _input(parameter: inspect.Parameter, hint: Any) -> str:
+    default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+    return f"{parameter.name}: {type_name(hint)}{default}"
 
 
 def _output(spec: TaskSpec | StepSpec | EffectSpec) -> str:
@@ -117,9 +124,12 @@ def retry_words(retry: Retry | None, *, is_effect: bool) -> str:
     return f"{names}: up to {retry.attempts} starts, {first} apart growing to {longest}{deadline}{doubt}; then {then}"
 
 
-def warnings(spec: StepSpec | EffectSpec) -> list[str]:
+def warnings(task: TaskSpec, spec: StepSpec | EffectSpec) -> list[str]:
     """Return what a declaration leaves out that a long task will miss."""
     found = []
+    needed = spec.permission if isinstance(spec, EffectSpec) else None
+    if needed is not None and needed not in (task.permissions or ()):
+        found.append(f"effect {spec.name} needs the permission {needed!r}, which the task does not hold: it is refused")
     if isinstance(spec, EffectSpec) and spec.lookup is None and spec.key_lifetime is None:
         found.append(f"effect {spec.name} has neither lookup= nor key_lifetime=: each doubt stops the run and asks")
     if isinstance(spec, StepSpec) and not spec.verifiers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 
 import click
 
@@ -47,5 +48,5 @@ def command(run_id: str, step: str, new_id: str | None, as_json: bool) -> int:
         )
     else:
         note(f"run {name} keeps {kept.verified_count} verified and {kept.applied_count} applied of {run_id}.")
-        note(f"`milepost resume {name}` goes on.")
+        note(f"`milepost resume {shlex.quote(name)}` goes on.")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -82,7 +83,7 @@ def _say_choices(row: QuestionRow) -> None:
     for choice in asked(row).choices:
         say(f"  {choice.name}: {choice.does}")
         say(f"      {answer_command(row.question_id, choice)}")
-    say(f"Then: milepost resume {row.run_id}")
+    say(f"Then: milepost resume {shlex.quote(row.run_id)}")
 
 
 def _answer(answer: AnswerRow) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def command(target: str, as_json: bool) -> int:
         found = {
             **task_object(task.spec),
             "calls": [call_object(call) for call in calls],
-            "warnings": [warning for call in calls for warning in warnings(call)],
+            "warnings": [warning for call in calls for warning in warnings(task.spec, call)],
         }
     if as_json:
         emit(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +11,7 @@ from milepost.cli.opened import now
 from milepost.cli.runs import run_object
 from milepost.cli.steps import steps, total_spent
 from milepost.cli.summaries import changed_versions
-from milepost.cli.words import ago, clock_time, cost, counted, until
+from milepost.cli.words import ago, clock_time, cost, counted, failure_words, until
 from milepost.records.model import VersionsNoted
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
@@ -33,7 +34,7 @@ def header_lines(opened: Opened, standing: Standing) -> list[str]:
     changes = [f"{ago(r.at, moment)}: {r.what or 'task'} {changed_versions(r)}" for r in _changes(opened)]
     lines += [f"  changed {line}" for line in changes[-3:]]
     if s.ended is not None and s.ended.error is not None:
-        lines.append(f"ended {s.ended.status}" + (f" at {s.ended.path}" if s.ended.path else "") + f": {s.ended.error}")
+        lines.append(f"{s.ended.status}: {failure_words(str(s.ended.error), row.run_id)}")
     return lines
 
 
@@ -73,8 +74,8 @@ def next_lines(store: Store, opened: Opened, standing: Standing) -> list[str]:
 
 
 def _command(store: Store, opened: Opened, standing: Standing) -> list[str]:
-    run_id = opened.row.run_id
-    asked = unanswered(store, run_id)
+    run_id = shlex.quote(opened.row.run_id)
+    asked = unanswered(store, opened.row.run_id)
     if asked and standing.word == "asking":
         return [f"type: milepost inbox {row.question_id}" for row in asked[:5]]
     return {

@@ -30,7 +30,6 @@ def resume_all(store: Store, how: How) -> int:
     statuses: list[int] = []
     told: list[object] = []
     for row in rows:
-        note(f"run {row.run_id}")
         status, output = _in_a_process(_arguments(row.run_id, how), capture=how.as_json)
         statuses.append(status)
         told.append(json.loads(output) if output.strip() else {"run_id": row.run_id, "exit_status": status})

@@ -11,7 +11,6 @@ from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import load_task
 from milepost.cli.opened import now, the_store
 from milepost.cli.options import RUN, json_option, wait_options
-from milepost.cli.output import note
 from milepost.protocol.keys import checked_name
 
 TASK_LENGTH_MAX = 150
@@ -38,7 +37,6 @@ def command(target: str, inputs: tuple[str, ...], run_id: str | None, no_wait: b
     name = checked_name("run id", run_id if run_id is not None else new_run_id(task.spec.name))
     given = parse_inputs(task.spec, inputs)
     store = the_store(create=True)
-    note(f"run {name}")
     return carry_out(task, name, given, store, How(not no_wait, plain, as_json))
 
 

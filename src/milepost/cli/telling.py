@@ -5,6 +5,7 @@ The user's own exception is shown with its traceback, our frames taken out. Call
 
 from __future__ import annotations
 
+import shlex
 import traceback
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,17 @@ def tell(error: MilepostError, *, as_json: bool, **beside: Any) -> int:
         emit({**beside, "error": error_object(error)})
     else:
         note(f"{error.code}: {redact(str(error))}")
-        note(f"  → {error.hint}")
+        note(f"  → {hint_of(error)}")
     return error.exit_status
+
+
+def hint_of(error: MilepostError) -> str:
+    """Return an error's hint with the run and the question it is about filled in, to be typed as it stands."""
+    hint = str(error.hint)
+    for word, fact in (("RUN", "run_id"), ("QUESTION", "question_id")):
+        if fact in error.facts:
+            hint = hint.replace(f" {word}", f" {shlex.quote(str(error.facts[fact]))}")
+    return hint
 
 
 def error_object(error: MilepostError) -> dict[str, Any]:
@@ -40,7 +50,7 @@ def error_object(error: MilepostError) -> dict[str, Any]:
     return {
         "code": error.code,
         "message": message,
-        "hint": error.hint,
+        "hint": hint_of(error),
         "exit_status": error.exit_status,
         "facts": facts,
     }
