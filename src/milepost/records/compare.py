@@ -39,6 +39,14 @@ class Change:
     old: Json | Missing
     new: Json | Missing
 
+    def __str__(self) -> str:
+        """Say it for people: `$.month: "2026-10" → "2026-11"`."""
+        return f"{self.path}: {_said(self.old)} → {_said(self.new)}"
+
+
+def _said(value: Json | Missing) -> str:
+    return "nothing" if value is MISSING else json.dumps(value, ensure_ascii=False)
+
 
 def difference(old: Json, new: Json, *, limit: int = 50) -> list[Change]:
     """List the first `limit` changes from `old` to `new`, keys in sorted order, items in theirs."""

@@ -9,6 +9,14 @@ import pytest
 from milepost.records.compare import MISSING, SHOWN_MAX, Change, difference
 
 
+def test_a_change_is_said_in_words() -> None:
+    """It stands in questions and refusals, where a class name means nothing."""
+    assert [str(change) for change in difference({"a": "x", "b": 1}, {"a": "y"})] == [
+        '$.a: "x" → "y"',
+        "$.b: 1 → nothing",
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "changes"),
     [
