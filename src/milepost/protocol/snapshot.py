@@ -248,6 +248,8 @@ def _step_started(s: Snapshot, r: StepStarted) -> None:
     if state.attempt == 0 or state.reopened:
         state.first_started_at = r.at
     state.reopened = False
+    if r.inputs_fingerprint != state.inputs_fingerprint:
+        state.heartbeat = None  # a cursor into other inputs
     state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
     state.inputs = r.inputs
     state.status, state.kept, state.until, state.failure = Checkpoint.IN_PROGRESS, None, None, None
@@ -265,7 +267,7 @@ def _step_verified(s: Snapshot, r: StepVerified) -> None:
     state.status, state.verified, state.kept = Checkpoint.VERIFIED, r, None
     state.verified_order = s.record_count
     state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
-    state.failure = state.until = state.accepted_inputs = None
+    state.failure = state.until = state.accepted_inputs = state.heartbeat = None
     s.step_versions.pop(r.path, None)
     if r.next_action:
         s.next_action = r.next_action

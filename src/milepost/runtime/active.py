@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from milepost.errors import LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
+from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec, TaskSpec
-from milepost.records.model import Record
+from milepost.records.model import ClaimRow, Record
 from milepost.runtime.bell import Bell
 from milepost.runtime.clock import Clock
-from milepost.runtime.journal import Journal
+from milepost.runtime.journal import Entry, Journal
 from milepost.stores.contract import LEASE_S, Lease, Store
 
 
@@ -146,6 +147,17 @@ class ActiveRun:
             self.broken = error
         self.watched = True
         self.bell.ring()
+
+    def append(
+        self, records: Sequence[Record], artifacts: Sequence[Artifact] = (), claims: Sequence[ClaimRow] = ()
+    ) -> Entry:
+        """Append to the journal; a signal when this process may not write any more. Crash: none of it, or all of it."""
+        if self.broken is not None:
+            raise self.obstacle() or AssertionError
+        try:
+            return self.journal.append(records, artifacts, claims)
+        except (LeaseLost, StoreUnavailable) as error:
+            raise self.failed(error) from error
 
     def failed(self, error: BaseException) -> BaseException:
         """Translate a failed append into the signal that unwinds; remember why."""

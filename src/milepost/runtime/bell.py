@@ -37,12 +37,20 @@ class Bell:
             future: asyncio.Future[None] = loop.create_future()
             with self._changed:
                 self._waiting.append((loop, future))
-            if ready():
-                return True
             left = None if deadline is None else deadline - loop.time()
-            if left is not None and left <= 0:
-                return False
-            await asyncio.wait([future], timeout=left)
+            is_ready = ready()
+            if is_ready or (left is not None and left <= 0):
+                self._forget(loop, future)
+                return is_ready
+            try:
+                await asyncio.wait([future], timeout=left)
+            finally:
+                self._forget(loop, future)
+
+    def _forget(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+        with self._changed:
+            if (loop, future) in self._waiting:
+                self._waiting.remove((loop, future))
 
 
 def _wake(future: asyncio.Future[None]) -> None:

@@ -30,11 +30,11 @@ class Heartbeat:
 def heartbeat(done: int, total: int | None = None, note: str = "", *, cursor: Any = None) -> None:
     """Say how far the current step is. `cursor` (JSON, at most 4 KiB) is what the next attempt can read.
 
-    Outside a run it does nothing, so that unit tests need no store.
+    Outside a step it does nothing, so that unit tests need no store.
     Crash: the last heartbeat is durable within 50 ms of being said; an earlier one is found otherwise.
     """
     scope = current.get()
-    if scope is None or scope.call is None:
+    if scope is None or scope.inside or scope.call is None:
         return
     data = canonical(cursor)
     if len(data) > CURSOR_SIZE_MAX:
@@ -50,15 +50,8 @@ def heartbeat(done: int, total: int | None = None, note: str = "", *, cursor: An
         note=cut(note, 500),
         cursor=None if cursor is None else {"value": parse(data)},
     )
-    _append(scope, record)
-
-
-def _append(scope: Scope, record: HeartbeatRecorded) -> None:
     scope.check_process("heartbeat")
-    obstacle = scope.run.broken
-    if obstacle is not None:
-        raise scope.run.obstacle() or AssertionError
-    scope.run.journal.append((record,))
+    scope.run.append((record,))
 
 
 def last_heartbeat() -> Heartbeat | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from milepost.errors import LeaseLost, RunBusy, RunUnknown, UnavailableError
 from milepost.protocol.snapshot import age, format_time
+from milepost.runtime.children import announce
 from milepost.runtime.clock import Clock
 from milepost.stores.contract import Held, Holder, Lease, Store
 
@@ -80,10 +81,12 @@ class LeaseKeeper:
                 self._thread.start()
             if run.options.handle_signals and threading.current_thread() is threading.main_thread():
                 self._install()
+            self._announce()
 
     def remove(self, run: ActiveRun) -> None:
         with self._lock:
             self._runs.pop(id(run), None)
+            self._announce()
             if not self._runs and threading.current_thread() is threading.main_thread():
                 self._restore()
 
@@ -91,6 +94,15 @@ class LeaseKeeper:
     def active(self) -> list[ActiveRun]:
         with self._lock:
             return [run for run, _ in self._runs.values()]
+
+    def _announce(self) -> None:
+        announce([run.run_id for run, _ in self._runs.values()])
+
+    def forget(self) -> None:
+        """In a forked child: nothing here speaks for the parent's runs, and signals mean what they meant before."""
+        for run, _ in self._runs.values():
+            run.broken = LeaseLost()  # no lock is taken: a thread that is not here any more may hold it
+        self._restore()
 
     def _keep(self) -> None:
         while True:
@@ -152,6 +164,7 @@ KEEPER = LeaseKeeper()
 def _forget_in_child() -> None:
     """A forked child has none of the parent's runs and no keeper thread."""
     global KEEPER
+    KEEPER.forget()
     KEEPER = LeaseKeeper()
 
 

@@ -67,12 +67,7 @@ def appended(run: ActiveRun, op: Append) -> Entry:
     """Seal and append; its ticket is not waited for. Crash: none of it, or all of it."""
     if run.checking:
         raise Reached(op)
-    if run.broken is not None:
-        raise run.obstacle() or AssertionError
-    try:
-        entry = run.journal.append(op.records, op.artifacts, op.claims)
-    except (LeaseLost, StoreUnavailable) as error:
-        raise run.failed(error) from error
+    entry = run.append(op.records, op.artifacts, op.claims)
     if crash.armed is not None:
         crash.armed(op.label, "done")
     return entry

@@ -224,7 +224,7 @@ class Scope:
         """
         caught = [path for path, (_, branch) in self.unsettled.items() if not (own_line_only and branch)]
         if caught:
-            self.run.journal.append([self.unsettled.pop(path)[0] for path in caught])
+            self.run.append([self.unsettled.pop(path)[0] for path in caught])
 
     # ── being under way ─────────────────────────────────────────────────────────────────────────────
 

@@ -7,6 +7,7 @@ a crash frees a run. Reads no clock, has no thread.
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -72,8 +73,8 @@ class MemoryStore:
 
     folder: Path | None = None
 
-    def __init__(self, store_id: str = "memory") -> None:
-        self.store_id = store_id
+    def __init__(self, store_id: str | None = None) -> None:
+        self.store_id = store_id or f"memory-{secrets.token_hex(8)}"  # the next one is another store to its witness
         self.location = "memory"
         self._lock = threading.RLock()
         self._closed = False

@@ -1,0 +1,46 @@
+"""Who belongs to no run: threads that were not given one, and child processes of a run.
+
+A child finds MILEPOST_RUN, which is set while a run is active here. Called by the lease keeper and by `api`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from milepost.errors import OutsideRun
+
+RUN_VARIABLE = "MILEPOST_RUN"
+"""`PID RUN_ID` of the process and a run that is active in it."""
+_before: str | None = None  # what this process found there: it may be a child itself
+
+
+def announce(run_ids: Sequence[str]) -> None:
+    """Tell child processes which run is active here; with none, put back what was there."""
+    global _before
+    found = os.environ.get(RUN_VARIABLE)
+    if not _is_own(found):
+        _before = found
+    if run_ids:
+        os.environ[RUN_VARIABLE] = f"{os.getpid()} {run_ids[-1]}"
+    elif _before is not None:
+        os.environ[RUN_VARIABLE] = _before
+    else:
+        os.environ.pop(RUN_VARIABLE, None)
+
+
+def refuse_strangers(name: str, *, is_active: bool) -> None:
+    """Refuse a call outside any run while one is active here or in the process that started this one.
+
+    Raises: OutsideRun.
+    """
+    if is_active:
+        raise OutsideRun(path=name, reason="a run is active in this process, but this thread does not belong to it")
+    found = os.environ.get(RUN_VARIABLE)
+    if found and not _is_own(found):
+        run_id = found.partition(" ")[2]
+        raise OutsideRun(path=name, reason=f"this process was started by run {run_id}, but does not belong to it")
+
+
+def _is_own(found: str | None) -> bool:
+    return found is not None and found.partition(" ")[0] == str(os.getpid())
