@@ -8,17 +8,17 @@ import time
 
 from milepost import step, task
 
-TEXT = "x" * 1000
+REST = "x" * 992
 
 
 @step(next="The next trivial step.")
 def trivial(number: int) -> dict[str, str]:
-    return {"text": TEXT}
+    return {"text": f"{number:08d}{REST}"}
 
 
 @step(next="The next trivial step.")
 async def trivial_async(number: int) -> dict[str, str]:
-    return {"text": TEXT}
+    return {"text": f"{number:08d}{REST}"}
 
 
 @task

@@ -25,12 +25,12 @@ UPDATE runs SET head_seq = ?, head_seal = ?, status = ?, status_at = ?, verified
 WHERE run_id = ? AND token = ? AND head_seq = ?
 
 -- name: append_record
--- One line of a journal, fenced by the token in the same statement.
-INSERT INTO journal (run, seq, chain, kind, body, seal)
-SELECT number, ?, ?, ?, ?, ? FROM runs WHERE run_id = ? AND token = ?
+-- One line of a journal with the artifact it carries, fenced by the token in the same statement.
+INSERT INTO journal (run, seq, chain, kind, body, seal, digest, media_type, data)
+SELECT number, ?, ?, ?, ?, ?, ?, ?, ? FROM runs WHERE run_id = ? AND token = ?
 
 -- name: keep_artifact
--- An artifact of a run, fenced; the same digest twice is one row.
+-- An artifact no record carries, fenced; the same digest twice is one row.
 INSERT OR IGNORE INTO artifacts (run, digest, size, media_type, data)
 SELECT number, ?, ?, ?, ? FROM runs WHERE run_id = ? AND token = ?
 
@@ -125,11 +125,20 @@ WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.se
 SELECT j.seq, j.chain, j.seal FROM runs r CROSS JOIN journal j ON j.run = r.number
 WHERE r.run_id = ? ORDER BY j.seq
 
+-- name: carried
+-- Which records of a run carry an artifact, after a number.
+SELECT j.digest, j.seq FROM runs r CROSS JOIN journal j ON j.run = r.number
+WHERE r.run_id = ? AND j.seq > ? AND j.digest IS NOT NULL ORDER BY j.seq
+
 -- name: artifacts
--- Those artifacts of a run whose digests are in a JSON list.
+-- Artifacts of a run: those carried by records whose numbers are in a JSON list, and those listed by digest.
+SELECT j.digest, length(j.data), j.media_type, j.data
+FROM runs r CROSS JOIN json_each(:seqs) s CROSS JOIN journal j ON j.run = r.number AND j.seq = s.value
+WHERE r.run_id = :run_id AND j.data IS NOT NULL
+UNION ALL
 SELECT a.digest, a.size, a.media_type, a.data
-FROM runs r CROSS JOIN json_each(?) d CROSS JOIN artifacts a ON a.run = r.number AND a.digest = d.value
-WHERE r.run_id = ?
+FROM runs r CROSS JOIN json_each(:digests) d CROSS JOIN artifacts a ON a.run = r.number AND a.digest = d.value
+WHERE r.run_id = :run_id
 
 -- ── people ──
 

@@ -7,7 +7,6 @@ stores may share a folder. No rule lives here. Called by `locate`, the runtime's
 from __future__ import annotations
 
 import atexit
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -31,6 +30,7 @@ from milepost.stores.contract import (
     Ticket,
 )
 from milepost.stores.sqlite import inbox, rows
+from milepost.stores.sqlite.carried import CarriedArtifacts
 from milepost.stores.sqlite.check import check
 from milepost.stores.sqlite.committer import Committer
 from milepost.stores.sqlite.connection import Connect, Reader, Writer, connect_sqlite, set_up
@@ -65,6 +65,7 @@ class SqliteStore:
         with translated(self.location, "open"):
             prepare(self.path, create=create, connect=connect)
             self._connect(connect)
+        self._carried = CarriedArtifacts(self._reader)
         self._leases = Leases(self._writer, self._locks)
         self._batches = BatchWriter(self._writer, self._files.path)
         self._committer = Committer(self._batches.commit, self.location)
@@ -145,8 +146,7 @@ class SqliteStore:
 
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""
-        found = self._reader.all("read artifacts", SQL["artifacts"], (json.dumps(list(digests)), run_id))
-        return {row[0]: rows.artifact(row) for row in found}
+        return self._carried.read(run_id, digests)
 
     # ── people ──
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
@@ -113,7 +114,7 @@ class BatchWriter:
     def _write_run(self, connection: sqlite3.Connection, key: LeaseKey, group: list[Batch]) -> bool:
         """Write one run's batches; False when the token is not the newest. Raises: DoesNotFit, sqlite3.Error."""
         before = group[0].head.seq - len(group[0].records)
-        records = [(r.seq, r.chain, r.kind, r.body, r.seal, *key) for batch in group for r in batch.records]
+        records = [row for batch in group for row in _record_rows(batch, key)]
         if group[-1].head.seq - before != len(records):
             raise DoesNotFit(f"run {key[0]}: heads and records of its batches disagree")
         if not self._advance(connection, key, group, before):
@@ -121,7 +122,7 @@ class BatchWriter:
         if records:  # progress may move without a record
             _expect(len(records), connection.executemany(_RECORD, records))
         for batch in group:
-            if batch.artifacts:
+            if len(batch.artifacts) > len(batch.records) or any(a.data is None for a in batch.artifacts):
                 self._keep_artifacts(connection, key, batch)
             if batch.questions or batch.claims:
                 _write_questions_and_claims(connection, key, batch)
@@ -142,12 +143,25 @@ class BatchWriter:
         return False
 
     def _keep_artifacts(self, connection: sqlite3.Connection, key: LeaseKey, batch: Batch) -> None:
-        for artifact in batch.artifacts:
+        """Write the artifacts that no record carries: files, and more small ones than records."""
+        small = [artifact for artifact in batch.artifacts if artifact.data is not None]
+        files = [artifact for artifact in batch.artifacts if artifact.data is None]
+        for artifact in (*files, *small[len(batch.records) :]):
             # A prune in another process may have removed the file before this row could protect it.
             if artifact.data is None and not self._file_of(artifact.digest).exists():
                 raise DoesNotFit(f"run {key[0]}: the file of artifact {artifact.digest} is gone")
             values = (artifact.digest, artifact.size, artifact.media_type, artifact.data, *key)
             connection.execute(_ARTIFACT, values)
+
+
+def _record_rows(batch: Batch, key: LeaseKey) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of a batch's records; the n-th carries the n-th small artifact."""
+    small = (a for a in batch.artifacts if a.data is not None)
+    for r, a in zip_longest(batch.records, islice(small, len(batch.records))):
+        if a is None:
+            yield r.seq, r.chain, r.kind, r.body, r.seal, None, None, None, *key
+        else:
+            yield r.seq, r.chain, r.kind, r.body, r.seal, a.digest, a.media_type, a.data, *key
 
 
 def _shown(progress: Progress) -> tuple[str | int, ...]:

@@ -42,19 +42,24 @@ CREATE INDEX runs_by_start ON runs (started_at);
 
 -- The journal: append-only, in order of seq per run, body and seal exactly as sealed. `run` takes its number from
 -- runs in the INSERT itself, so the hot tables carry no REFERENCES: it made each append cost half as much again.
+-- A record's row also carries one small artifact of its batch: a table of their own with an index by digest, which
+-- grows at random places, cost a commit as much again as everything else in it. `data` stands last: it is long.
 CREATE TABLE journal (
-  run   INTEGER NOT NULL,
-  seq   INTEGER NOT NULL,
-  chain TEXT NOT NULL,
-  kind  TEXT NOT NULL,
-  body  BLOB NOT NULL,
-  seal  BLOB NOT NULL
+  run        INTEGER NOT NULL,
+  seq        INTEGER NOT NULL,
+  chain      TEXT NOT NULL,
+  kind       TEXT NOT NULL,
+  seal       BLOB NOT NULL,
+  digest     TEXT,
+  media_type TEXT,
+  body       BLOB NOT NULL,
+  data       BLOB
 ) STRICT;
 
 CREATE UNIQUE INDEX journal_by_seq ON journal (run, seq);
 CREATE INDEX journal_by_chain ON journal (run, chain, seq) WHERE chain <> '';
 
--- Outputs and other artifacts by digest. `data` is NULL when they are a file of the same digest.
+-- Artifacts no row of the journal carries. `data` is NULL when they are a file of the same digest.
 CREATE TABLE artifacts (
   run        INTEGER NOT NULL,
   digest     TEXT NOT NULL,
