@@ -43,7 +43,7 @@ def examples_folder() -> Path:
     """Return where the examples are: beside the source, else inside the wheel. Raises: MisuseError."""
     package = Path(milepost.__file__).parent
     for folder in (package.parents[1] / "examples", package / "examples"):
-        if (folder / "invoices" / "demo.py").is_file():
+        if (folder / "invoices" / "demo" / "__main__.py").is_file():
             return folder
     raise MisuseError(reason="this installation of Milepost carries no examples; install it from its wheel or source")
 

@@ -13,14 +13,14 @@ from milepost.cli.output import inert, is_terminal, note
 from milepost.cli.seen import Seen, is_stopping
 from milepost.cli.summaries import summary
 from milepost.cli.words import clock_time
-from milepost.records.model import HeartbeatRecorded, OutputRecorded, Record, RunResumed, RunStarted
+from milepost.records.model import HeartbeatRecorded, OutputRecorded, Record, RunResumed, RunStarted, WaitRecorded
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 REDRAW_S = 0.25
 """Seconds between two looks at what is under way."""
-_NOT_SAID = (RunStarted, RunResumed, HeartbeatRecorded, OutputRecorded)
+_NOT_SAID = (RunStarted, RunResumed, HeartbeatRecorded, OutputRecorded, WaitRecorded)
 
 
 def view(*, plain: bool) -> View:

@@ -80,6 +80,7 @@ def _command(store: Store, opened: Opened, standing: Standing) -> list[str]:
         return [f"type: milepost inbox {row.question_id}" for row in asked[:5]]
     return {
         "running": [],
+        "unstarted": [f"its process died before the first record; milepost run … --run-id {run_id} starts it again"],
         "done": [f"type: milepost resume {run_id}   (prints the recorded result)"],
         "stopped": [f"type: milepost fork {run_id} --from STEP"],
         "cancelled": [f"type: milepost fork {run_id} --from STEP"],

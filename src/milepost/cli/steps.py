@@ -74,10 +74,11 @@ def _step_row(step: StepState) -> Row:
 
 
 def _step_about(step: StepState) -> str:
+    waits = f"waits until {clock_time(step.until)}" if step.until is not None and not step.finished else ""
     if step.failure is not None:
-        return str(step.failure.error)
-    if step.until is not None and not step.finished:
-        return f"waits until {clock_time(step.until)}"
+        return f"{waits}; {step.failure.error}" if waits else str(step.failure.error)
+    if waits:
+        return waits
     said = step.heartbeat
     if said is not None and not step.finished:
         return f"{said.done}" + (f" of {said.total}" if said.total is not None else "") + f" {said.note}".rstrip()

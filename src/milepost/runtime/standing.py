@@ -25,7 +25,10 @@ PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`word` is the row's status, or what it has become since: died, answered, due, cancelling."""
+    """`word` is the row's status, or what it has become since: died, answered, due, cancelling, unstarted.
+
+    unstarted: its process died before the first record; nothing was done, starting it again begins it.
+    """
 
     word: str
     holder: str = ""
@@ -42,6 +45,8 @@ def standing(store: Store, row: RunRow, seal_key: bytes | None, now: datetime) -
         return Standing(status.value)
     if row.held is not None and not is_dead(row.held, now):
         return Standing("running", f"process {row.held.holder.pid} on {row.held.holder.host}")
+    if row.head.seq == 0:
+        return Standing("unstarted")
     if row.cancel is not None:
         return Standing("cancelling")
     if status is RunStatus.RUNNING:
@@ -100,6 +105,6 @@ def all_runs(store: Store, **which: str) -> Iterator[RunRow]:
 
 
 def unfinished(store: Store) -> list[RunRow]:
-    """Return the runs that have not ended, oldest start first."""
-    found = [row for row in all_runs(store) if row.progress.status not in ENDED]
+    """Return the runs a resume can be asked for: begun and not ended, oldest start first."""
+    found = [row for row in all_runs(store) if row.progress.status not in ENDED and row.head.seq > 0]
     return found[::-1]
