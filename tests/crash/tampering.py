@@ -151,8 +151,15 @@ class Scene:
 
     def resume(self, run_id: str = RUN, plan: Any = reconcile, **more: Any) -> Any:
         with self.store() as store:
-            options = {"store": store, "seal_key": self.seal_key, "environ": self.environ, "wait": False}
-            return plan.options(**{**options, **more}).resume(run_id)
+            return self._ready(plan, store, more).resume(run_id)
+
+    def run(self, run_id: str, plan: Any, *inputs: Any, **more: Any) -> Any:
+        with closing(SqliteStore(self.path, create=True)) as store:
+            return self._ready(plan, store, more).run(run_id, *inputs)
+
+    def _ready(self, plan: Any, store: SqliteStore, more: Mapping[str, Any]) -> Any:
+        options = {"store": store, "seal_key": self.seal_key, "environ": self.environ, "wait": False}
+        return plan.options(**{**options, **more})
 
     def verdicts(self, run_id: str = RUN) -> list[Verdict]:
         with self.store() as store:
@@ -162,14 +169,12 @@ class Scene:
         return [f"{verdict.what}: {verdict.found}" for verdict in self.verdicts(run_id) if not verdict.ok]
 
 
-def start(scene: Scene, run_id: str, month: str, *, plan: Any = reconcile) -> None:
+def start(scene: Scene, run_id: str, *inputs: Any, plan: Any = reconcile) -> None:
     """Run until the power goes."""
-    with closing(SqliteStore(scene.path, create=True)) as store:
-        options = {"store": store, "seal_key": scene.seal_key, "environ": scene.environ}
-        try:
-            plan.options(**options).run(run_id, month)
-        except StepFailed:
-            return
+    try:
+        scene.run(run_id, plan, *inputs)
+    except StepFailed:
+        return
     raise AssertionError("it was to stop half-way")
 
 
@@ -193,7 +198,7 @@ def set_scene(built: Path, accepted: Mapping[str, str], folder: Path, seal_key: 
 
 
 def refused(scene: Scene, **more: Any) -> MilepostError:
-    """Resume; see that it was refused with a family of its own, that nothing ran and nothing changed."""
+    """Resume; see that it was not gone on with, that nothing ran and nothing changed. Return why."""
     before, ran = scene.dump(), len(ledger.events())
     try:
         scene.resume(**more)

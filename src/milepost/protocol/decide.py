@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from milepost.errors import CorruptRecord, RefusedError
+from milepost.errors import RefusedError
 from milepost.protocol.ops import Ask
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import RESUMES_MAX
@@ -199,16 +199,6 @@ def _asked_about_going_back(s: Snapshot, w: World) -> bool:
     return any(q.about.get("witnessed") == w.witnessed for q in back)
 
 
-def _odd_answer(w: World, asked: QuestionAsked, answer: AnswerRow) -> CorruptRecord:
-    """An answer is a row without a seal: one that the question does not offer was not given through our doors."""
-    offered = ", ".join(choice.name for choice in asked.choices)
-    return CorruptRecord(
-        run_id=w.run_id,
-        record=f"the answer to {asked.question_id}",
-        reason=f"it chooses {answer.choice[:80]!r}, the question offers {offered}",
-    )
-
-
 def _ended(s: Snapshot, w: World) -> Decision | None:
     return Finished(s.status) if s.status in ENDED else None
 
@@ -216,9 +206,6 @@ def _ended(s: Snapshot, w: World) -> Decision | None:
 def _people(s: Snapshot, w: World) -> Decision | None:
     """Answers and cancel requests are entered before anything else; an open question stops the run."""
     given = [(q, w.answers[i]) for i, q in s.questions.items() if i in w.answers]
-    odd = next(((q, a) for q, a in given if a.choice not in [c.name for c in q.choices]), None)
-    if odd is not None:
-        return Refuse(_odd_answer(w, *odd))
     if given:
         return EnterAnswers(given)
     if s.stopped:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
 from milepost.protocol.snapshot import Snapshot
-from milepost.records.model import Record, StepVerified, decode_record
+from milepost.records.model import AnswerRow, Record, StepVerified, decode_record
 from milepost.records.seal import Sealer, key_name
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, RunRow, Store, StoredRecord
@@ -30,6 +30,7 @@ class Opened:
     counts: dict[str, int] = field(default_factory=dict)
     chains_there: set[str] = field(default_factory=set)  # read or not
     records: list[tuple[StoredRecord, Record]] = field(default_factory=list)
+    answers: dict[str, AnswerRow] = field(default_factory=dict)  # to open questions
     refusal: RefusedError | None = None
 
     @property

@@ -278,7 +278,7 @@ def _opening(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options
     )
     if behind is not None:
         world.went_back_to, world.witnessed = behind
-    world.answers = {a.question_id: a for a in store.answers(lease.run_id) if a.accepted}
+    world.answers = opened.answers
     world.cancel = opened.row.cancel
     KEEPER.add(run)
     return Opening(run, root_call(run), world, is_resume=False)

@@ -14,7 +14,7 @@ from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMis
 from milepost.errors import CorruptRecord, RefusedError
 from milepost.protocol.snapshot import EffectState, Snapshot
 from milepost.records.canonical import digest, parse
-from milepost.records.model import Pointer, QuestionAsked, Record, RunResumed
+from milepost.records.model import AnswerRow, Pointer, QuestionAsked, Record, RunResumed
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.stores.contract import Lease, Store, StoredArtifact
 
@@ -29,6 +29,7 @@ def read_trusted(store: Store, run_id: str, seal_key: bytes | None) -> Opened:
         try:
             check_row(opened)
             check_questions(store, opened)
+            opened.answers = offered_answers(store, opened)
             check_artifacts(store, opened)
         except RefusedError as refusal:
             opened.refusal = refusal
@@ -65,6 +66,22 @@ def check_questions(store: Store, opened: Opened) -> None:
             raise _corrupt(opened, f"question {q.question_id}", "the inbox does not have it")
         if (row.kind, row.path, row.sentence, row.body) != (q.question_kind, q.path, q.sentence, line.body):
             raise _corrupt(opened, f"question {q.question_id}", "the inbox shows another one than the journal asks")
+
+
+def offered_answers(store: Store, opened: Opened) -> dict[str, AnswerRow]:
+    """Return the answers that stand to open questions. Raises: CorruptRecord.
+
+    An answer is a row without a seal: one that its question does not offer was not given through our doors.
+    """
+    questions = opened.snapshot.questions
+    given = store.answers(opened.row.run_id) if questions else []
+    answers = {row.question_id: row for row in given if row.accepted and row.question_id in questions}
+    for name, row in answers.items():
+        offered = [choice.name for choice in questions[name].choices]
+        if row.choice not in offered:
+            reason = f"it chooses {row.choice[:80]!r}, the question offers {', '.join(offered)}"
+            raise _corrupt(opened, f"the answer to {name}", reason)
+    return answers
 
 
 # ── artifacts ───────────────────────────────────────────────────────────────────────────────────────

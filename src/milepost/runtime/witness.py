@@ -26,7 +26,7 @@ class Witness:
         """Return the newest remembered (seq, seal); None when there is none or it was torn by a power cut."""
         try:
             text = self._path.read_bytes()[:_SIZE].decode("ascii")
-            return int(text[:20]), bytes.fromhex(text[20:_SIZE])
+            return (int(text[:20]), bytes.fromhex(text[20:])) if len(text) == _SIZE else None
         except (OSError, ValueError):
             return None
 
