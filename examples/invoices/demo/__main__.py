@@ -7,6 +7,7 @@ interrupted. Children and services are stopped and folders removed on every way 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import signal
 import sys
@@ -23,6 +24,7 @@ from invoices.demo.books import Books, differences, read_books
 from invoices.demo.journal import read_journal
 from invoices.demo.places import DIED_UNRECORDED_MAX, Place, places_of
 from invoices.demo.stage import RUN, ChildFailed, Stage, staged
+from invoices.demo.summary import summary_of
 from invoices.demo.telling import Teller
 from invoices.world import WorldNotReady
 
@@ -33,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the demo and give its exit status."""
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
-    teller = Teller()
+    teller = Teller(to_stderr=options.json)
     try:
         with _folder(options.keep) as folder:
             return _demo(folder, options, teller)
@@ -60,6 +62,8 @@ def _demo(folder: Path, options: argparse.Namespace, teller: Teller) -> int:
     teller.saved(killed)
     teller.verdict(found)
     teller.next(second if options.keep else None)
+    if options.json:
+        print(json.dumps(summary_of(undisturbed, killed, found), indent=1))
     return 1 if found else 0
 
 
@@ -138,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         help="keep everything in this folder (default: milepost-demo)",
     )
     parser.add_argument("--tamper", action="store_true", help="post one thing twice behind Milepost's back: must fail")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON; the telling goes to stderr")
     return parser
 
 

@@ -83,27 +83,32 @@ class Stage:
     def _milepost(self, arguments: list[str], die_at: str | None) -> None:
         environment = self.environment() | ({"MILEPOST_CRASH_AT": die_at} if die_at else {})
         log = self.folder / "milepost.log"
-        status = _child([sys.executable, "-m", "milepost", *arguments], self.folder, environment, log)
-        expected = -signal.SIGKILL if die_at else 0
-        if status != expected:
+        found = _child([sys.executable, "-m", "milepost", *arguments], self.folder, environment, log)
+        if found != (-signal.SIGKILL if die_at else 0):
             wanted = f"to die at `{die_at}`" if die_at else "exit status 0"
-            said = " ".join(["milepost", *arguments])
-            raise ChildFailed(command=said, expected=wanted, found=f"exit status {status}", log=log)
+            status = f"no end within {CHILD_S_MAX:g} s" if found is None else f"exit status {found}"
+            raise ChildFailed(command=" ".join(["milepost", *arguments]), expected=wanted, found=status, log=log)
 
 
-def _child(command: list[str], folder: Path, environment: Mapping[str, str], log: Path) -> int:
-    """Run one child to its end; it ends with us if we are interrupted. Crash: the child may live on and finish."""
+def _child(command: list[str], folder: Path, environment: Mapping[str, str], log: Path) -> int | None:
+    """Run one child to its end, give its status; it is killed if it takes too long (None) or we are interrupted.
+
+    Crash: the child lives on and finishes on its own.
+    """
     with open(log, "ab") as said:
-        return subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            timeout=CHILD_S_MAX,
-            check=False,
-        ).returncode
+        try:
+            return subprocess.run(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                timeout=CHILD_S_MAX,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return None
 
 
 @contextmanager

@@ -18,17 +18,18 @@ from rich.table import Table
 
 from invoices.demo.books import Books, digest_of
 from invoices.demo.places import DIED_UNRECORDED_MAX, Place
-from invoices.demo.stage import RUN, Stage
+from invoices.demo.stage import RUN, TARGET, Stage
 
 SHORT = 12
+PLAIN_WIDTH = 110
 
 
 class Teller:
     """Prints to one console; `plain` text comes from files and providers and is never taken for markup."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        width = None if sys.stdout.isatty() else 110
-        self._console = console or Console(highlight=False, width=width)
+    def __init__(self, *, to_stderr: bool = False) -> None:
+        stream = sys.stderr if to_stderr else sys.stdout
+        self._console = Console(file=stream, highlight=False, width=None if stream.isatty() else PLAIN_WIDTH)
 
     def say(self, text: str = "") -> None:
         """Print one line of our own words, markup allowed."""
@@ -102,7 +103,7 @@ class Teller:
         if kept is None:
             self.say("  milepost demo --keep        the same, and the folders stay to be looked at")
             self.say("  milepost demo --tamper      post one thing twice behind Milepost's back: the demo must fail")
-            self.say("  milepost map examples/invoices/reconcile.py:reconcile    what the task is, before it runs")
+            self.say(f"  milepost map {escape(TARGET)}")
             return
         self.say(f"  cd {escape(shlex.quote(str(kept.folder)))}")
         self.say("  milepost runs               the runs of this store")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -147,6 +148,17 @@ def test_kept_demo_can_be_looked_at_with_the_commands_it_names(tmp_path: Path) -
         )
         assert shown.returncode == 0, shown.stderr
         assert RUN in shown.stdout
+
+
+def test_json_holds_both_ledgers_and_the_verdict(tmp_path: Path) -> None:
+    """The same comparison for a program: nothing but one JSON object on stdout."""
+    done = demo("--json", cwd=tmp_path)
+    told = json.loads(done.stdout)
+    assert told["equal"] is True
+    assert told["undisturbed"]["entries"] == told["killed"]["entries"] != {}
+    assert told["undisturbed"]["outputs"] == told["killed"]["outputs"]
+    assert told["killed"]["resume_count"] == PLACES
+    assert told["saved"]["step_count"] > 0
 
 
 def test_tampered_demo_exits_1(tmp_path: Path) -> None:

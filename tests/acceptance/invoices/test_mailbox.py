@@ -20,6 +20,7 @@ from invoices import mailbox
 from invoices.faults import NotReached, TurnedDown
 from invoices.imap import collect_imap
 from invoices.mailbox import Attachment, RawMail, Skipped, SkippedCode, collect, collect_mails, safe_name
+from invoices.settings import Settings
 from invoices.world.smtp import SentFolder
 
 XML = b"<Invoice/>"
@@ -322,6 +323,15 @@ def test_imap_gives_the_same_as_the_maildir(dovecot: Dovecot) -> None:
     assert [(item.mail_id, type(item)) for item in found] == [(item.mail_id, type(item)) for item in there]
     assert again == found
     assert not list(dovecot.maildir.rglob("*:2,*S*"))
+
+
+def test_task_reads_imap_when_it_is_configured(dovecot: Dovecot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task's own settings lead to the same mails; the password is in no setting and no record."""
+    monkeypatch.setenv("INVOICES_IMAP_PASSWORD", "secret")
+    configured = Settings.read({"INVOICES_IMAP": f"imap://anna@127.0.0.1:{dovecot.port}/INBOX"})
+    found = collect_imap("127.0.0.1", dovecot.port, "anna", "secret", tls=False)
+    assert configured.collect(Path("not read")) == found != []
+    assert "secret" not in repr(configured)
 
 
 def test_imap_refusals_are_named(dovecot: Dovecot) -> None:
