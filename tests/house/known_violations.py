@@ -1,0 +1,16 @@
+"""Our known violations of the house rules, each with the bound it may not pass. CONTRIBUTING.md names them for people.
+
+A bound may only go down; when a file or function fits its rule again, its entry goes.
+"""
+
+LONG_FILES = {
+    "src/milepost/protocol/decide.py": 480,  # lines
+    "src/milepost/protocol/snapshot.py": 480,
+    "src/milepost/protocol/step.py": 420,
+    "src/milepost/records/model.py": 480,
+    "src/milepost/runtime/start.py": 430,
+}
+LONG_FUNCTIONS: dict[str, int] = {}  # "file function": lines
+
+WORDS: dict[str, tuple[str, ...]] = {}
+"""File: names that use a word of ours in a meaning fixed by somebody else."""
