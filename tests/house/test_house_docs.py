@@ -1,4 +1,4 @@
-"""README and docs run as written: files, commands, outputs, snippets, links, and every command and option has its place."""
+"""README and docs run as written: files, commands, outputs, snippets, links; no page is out of reach."""
 
 from __future__ import annotations
 
