@@ -46,6 +46,8 @@ from milepost.records.paths import find_paths
 Observations = list[Any]
 _FIELDS_SIZE = 1500
 """Bytes of a checkpoint besides names, notes and versions: digests, times, numbers."""
+_CHARACTER_SIZE_MAX = 4
+"""Bytes of UTF-8 a character takes at most."""
 
 
 @dataclass(slots=True)
@@ -238,7 +240,10 @@ def starts_max(call: Call[Any]) -> int:
 def _check_size(call: Call[StepSpec]) -> None:
     spec = call.spec
     names = [call.path, spec.next_action, *(v.name for v in spec.verifiers), *spec.versions, *spec.versions.values()]
-    size = _FIELDS_SIZE + sum(len(name) for name in names) * (1 if all(map(str.isascii, names)) else 4)
+    size = _FIELDS_SIZE + sum(map(len, names)) * _CHARACTER_SIZE_MAX
+    if size <= RECORD_SIZE_MAX:
+        return
+    size = _FIELDS_SIZE + sum(len(name.encode()) for name in names)
     if size > RECORD_SIZE_MAX:
         raise RecordTooLarge(what="the checkpoint", path=call.path[:200], size=size, size_max=RECORD_SIZE_MAX)
 
@@ -306,8 +311,10 @@ def _keep(call: Call[StepSpec], attempt: int, ended: Ended, before: Observations
     data, value = call.spec.output.round_trip(ended.value)
     output = yield from keep_bytes(data, call.spec.output.media_type)
     artifacts = [output]
-    entries, files = yield from keep_files(value, artifacts)
-    sources = yield from _manifest(call, before, entries, artifacts)
+    files = sources = None
+    if before or call.spec.writes or call.spec.output.holds_paths:
+        entries, files = yield from keep_files(value, artifacts)
+        sources = yield from _manifest(call, before, entries, artifacts)
     return Kept(attempt, value, output.pointer, files, sources, artifacts, ended.spent, ended.duration_s)
 
 

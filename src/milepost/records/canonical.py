@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias, Union
 
 from milepost.errors import NotEncodable
@@ -26,9 +27,22 @@ _SURROGATE = b"\\ud"
 _SCALARS = frozenset((type(None), bool, int, float))
 
 # Circles and depth are refused by `Walk` before anything is written, so the encoder need not look again.
-_encode = json.JSONEncoder(
+_encoder = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, check_circular=False, sort_keys=True, separators=(",", ":")
-).encode
+)
+
+
+def _prepared() -> Callable[[Any], str]:
+    """Return `_encoder.encode`, with the C encoder built once: building it costs more than a small value."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _encoder.encode
+    pieces = make(None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
+    return lambda value: "".join(pieces(value, 0))
+
+
+encode_text = _encode = _prepared()
+"""Write a value as canonical text; for values that are known to be JSON's own classes."""
 
 
 class Walk:

@@ -11,7 +11,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, ClassVar, TypeAlias, TypeVar
+
+from milepost.records.canonical import encode_text
 
 RECORD_SIZE_MAX = 8 * 1024
 """Bytes a start or a checkpoint may take (design §4); checked before the body runs."""
@@ -128,13 +131,15 @@ def kind(name: str) -> Callable[[type[R]], type[R]]:
     def register(cls: type[R]) -> type[R]:
         cls.kind = name
         KINDS[name] = cls
-        _FIELDS[cls] = tuple(f.name for f in fields(cls))
+        names = sorted(f.name for f in fields(cls))
+        _KEYS[cls], _VALUES[cls] = tuple(f'"{name}":' for name in names), attrgetter(*names)
         return cls
 
     return register
 
 
-_FIELDS: dict[type[Record], tuple[str, ...]] = {}
+_KEYS: dict[type[Record], tuple[str, ...]] = {}
+_VALUES: dict[type[Record], Callable[[Record], tuple[Any, ...]]] = {}
 
 
 # ── the run ─────────────────────────────────────────────────────────────────────────────────────────
@@ -404,23 +409,35 @@ class ClaimRow:
 
 # ── bytes ───────────────────────────────────────────────────────────────────────────────────────────
 
-_encode_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
-_EMPTY = (str, tuple, dict)
+_text: Callable[[str], str] = json.encoder.encode_basestring
 
 
 def encode_record(record: Record) -> bytes:
     """Return the stored bytes of a record: JSON, sorted keys, no spaces, absent fields left out."""
-    body: dict[str, Any] = {}
-    for name in _FIELDS[type(record)]:
-        value = getattr(record, name)
-        if value is None or value is False or (not value and isinstance(value, _EMPTY)):
+    cls = type(record)
+    pieces: list[str] = []
+    for key, value in zip(_KEYS[cls], _VALUES[cls](record), strict=True):
+        if value is None or value is False or (not value and type(value) in _EMPTY):
             continue
-        if isinstance(value, (Pointer, ErrorRecord)):
-            value = value.to_json()
-        elif name == "choices":
-            value = [choice.to_json() for choice in value]
-        body[name] = value
-    return _encode_json(body).encode("utf-8")
+        pieces.append(key + _WRITE.get(type(value), encode_text)(value))
+    return ("{" + ",".join(pieces) + "}").encode("utf-8")
+
+
+def _pointer_text(p: Pointer) -> str:
+    return (
+        f'{{"digest":{_text(p.digest)},"media_type":{_text(p.media_type)},"size":{p.size:d},"where":{_text(p.where)}}}'
+    )
+
+
+_EMPTY = frozenset((str, tuple, dict))
+_WRITE: dict[type, Callable[[Any], str]] = {
+    str: _text,
+    int: int.__repr__,
+    Pointer: _pointer_text,
+    ErrorRecord: lambda error: encode_text(error.to_json()),
+    tuple: lambda items: encode_text([i.to_json() if isinstance(i, Choice) else i for i in items]),
+}
+"""How a field is written, by its class: a record is written twice a step, so strings and pointers take no detour."""
 
 
 def decode_record(kind: str, body: bytes) -> Record:

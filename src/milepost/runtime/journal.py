@@ -15,6 +15,7 @@ from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import (
     RECORD_SIZE_MAX,
+    AnswerEntered,
     ClaimRow,
     IntentRecorded,
     Outcome,
@@ -91,11 +92,6 @@ class Journal:
         """
         with self._lock:
             stored = [self._seal(record) for record in records]
-            questions = [
-                _question_row(self.lease.run_id, r, s.body)
-                for r, s in zip(records, stored, strict=True)
-                if isinstance(r, QuestionAsked)
-            ]
             batch = Batch(
                 run_id=self.lease.run_id,
                 token=self.lease.token,
@@ -103,7 +99,7 @@ class Journal:
                 head=self._head,
                 progress=self._progress(records[-1]),
                 artifacts=[_stored(artifact) for artifact in artifacts],
-                questions=questions + self._closed(records),
+                questions=self._questions(records) if any(type(r) in _ABOUT_QUESTIONS for r in records) else (),
                 claims=claims,
             )
             if self._watch is not None:
@@ -180,9 +176,11 @@ class Journal:
         detail = (str(last.error) if last.error else "") if isinstance(last, RunEnded) else ""
         return Progress(status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300])
 
-    def _closed(self, records: Sequence[Record]) -> list[QuestionRow]:
-        closed = [s[0] for r in records if (s := self.snapshot.answered.get(getattr(r, "question_id", ""))) is not None]
-        return [replace(_question_row(self.lease.run_id, q, encode_record(q)), closed=True) for q in closed]
+    def _questions(self, records: Sequence[Record]) -> list[QuestionRow]:
+        """Return the rows of questions that records ask, and of those they answer."""
+        asked = [_question_row(self.lease.run_id, r) for r in records if isinstance(r, QuestionAsked)]
+        answered = [self.snapshot.answered[r.question_id][0] for r in records if isinstance(r, AnswerEntered)]
+        return [*asked, *(_question_row(self.lease.run_id, q, closed=True) for q in answered)]
 
     def load_chain(self, path: str) -> None:
         """Read, check and fold the chain of a body whose step was verified when the run was opened, if there is one.
@@ -210,7 +208,17 @@ def _stored(artifact: Artifact) -> StoredArtifact:
     return StoredArtifact(pointer.digest, pointer.size, pointer.media_type, artifact.data)
 
 
-def _question_row(run_id: str, asked: QuestionAsked, body: bytes) -> QuestionRow:
+_ABOUT_QUESTIONS = frozenset((QuestionAsked, AnswerEntered))
+
+
+def _question_row(run_id: str, asked: QuestionAsked, *, closed: bool = False) -> QuestionRow:
     return QuestionRow(
-        asked.question_id, run_id, asked.question_kind, asked.path, asked.sentence, asked.at, body, closed=False
+        asked.question_id,
+        run_id,
+        asked.question_kind,
+        asked.path,
+        asked.sentence,
+        asked.at,
+        encode_record(asked),
+        closed,
     )

@@ -6,7 +6,6 @@ store that went back in time (a restored backup, a rolled-back file system) show
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 from collections.abc import Mapping
@@ -32,11 +31,13 @@ class Witness:
 
     def write(self, seq: int, seal: bytes) -> None:
         """Overwrite what is remembered. Crash: the older or the newer one, or none."""
-        with contextlib.suppress(OSError):
+        try:
             if self._descriptor is None:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             os.pwrite(self._descriptor, b"%020d%b" % (seq, seal.hex().encode("ascii")), 0)
+        except OSError:
+            return
 
     def close(self) -> None:
         if self._descriptor is not None:

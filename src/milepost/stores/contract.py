@@ -5,6 +5,7 @@ Rules of a store (proved by `tests/contract`, the conformance suite every store 
 2 nothing is written under a token that is not the run's newest (the fence is part of the INSERT);
 3 what a ticket reported durable survives the process and the machine; 4 reading needs no lease and blocks
 nobody; 5 a failed commit is *cannot tell*: the store never repeats it. A store knows no step and no retry.
+What passes with every append is a NamedTuple: made a dozen times a step, in a third of a frozen dataclass's time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from milepost.records.model import AnswerRow, ClaimRow, RunStatus
 from milepost.records.seal import Place
@@ -23,8 +24,7 @@ LEASE_S = 30.0
 """Seconds a lease lasts without a sign of life; renewed every third of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
+class StoredRecord(NamedTuple):
     """One line of a journal as stored. `seal` is 32 bytes over everything here and the one before in its chain."""
 
     seq: int  # 1, 2, … per run, without gaps
@@ -34,16 +34,14 @@ class StoredRecord:
     seal: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The sealed end of a run's journal: number of its last record and a seal over it."""
 
     seq: int
     seal: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StoredArtifact:
+class StoredArtifact(NamedTuple):
     """Bytes by digest. `data` is None when they are a file under the store's folder, durable already."""
 
     digest: str
@@ -82,8 +80,7 @@ class Held:
     beat_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """What the list of runs shows without reading journals."""
 
     status: RunStatus
@@ -108,8 +105,7 @@ class QuestionRow:
     closed: bool = False  # answered and entered in the journal, or void
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """What becomes durable together. `questions` and `claims` update rows by their id, `progress` the run's row."""
 
     run_id: str

@@ -46,11 +46,11 @@ def _status(run_id: str, name: str) -> RunStatus:
 
 
 def record(row: tuple[Any, ...]) -> StoredRecord:
-    return StoredRecord(*row)
+    return StoredRecord._make(row)
 
 
 def place(row: tuple[Any, ...]) -> Place:
-    return Place(*row)
+    return Place._make(row)
 
 
 def artifact(row: tuple[Any, ...]) -> StoredArtifact:
