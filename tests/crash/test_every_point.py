@@ -7,159 +7,22 @@ sample of the rest. Compared are artifacts, provider records and counts; never w
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import timedelta
-from itertools import count, product
-from pathlib import Path
-from typing import Any
+import signal
+from collections.abc import Callable, Iterator
 
 import pytest
-from toy_provider import MEMORY_S, Character
-from toy_world import KILLED, Standing, Starter, World, provider
+from clock import START
+from toy_lab import FLAVOURS, Lab, compare, kill_and_compare
+from toy_orders import RUN_ID
+from toy_provider import Character
+from toy_world import KILLED, Starter, World, provider
 
 from milepost.protocol.ops import Op
-from milepost.records.model import KINDS, HeartbeatRecorded, IntentRecorded, OutcomeRecorded, RunStarted
+from milepost.protocol.snapshot import format_time
+from milepost.records.model import KINDS, HeartbeatRecorded, RunStarted
 
-FLAVOURS = ("sync", "async")
-EXHAUSTIVE = (("sync", Character.NEITHER), ("async", Character.LOOKED_UP))
-SAMPLE = 6
-SEED = 20261130
-NOBODY_KNOWS = (Character.NEITHER, Character.FORGETS_KEYS)
-"""Characters with which an open intent can only be settled by a person."""
 NO_POINT = {RunStarted.kind, HeartbeatRecorded.kind}
 """Kinds that are written without an operation: their loss is tested with the point after and before them."""
-
-
-@dataclass
-class Lab:
-    """What all tests here share: warm processes, the provider, references; which points were seen and killed at."""
-
-    folder: Path
-    starter: Starter
-    port: int
-    seen: dict[str, str] = field(default_factory=dict)  # point -> where it was seen first
-    killed: set[str] = field(default_factory=set)
-    again: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # point of a resume -> how to kill there
-    _numbers: Iterator[int] = field(default_factory=count)
-    _references: dict[tuple[str, str], tuple[World, Standing]] = field(default_factory=dict)
-    _campaigns: set[tuple[str, str]] = field(default_factory=set)
-
-    def world(self, flavour: str, character: str) -> World:
-        folder = self.folder / f"{flavour}-{character}-{next(self._numbers)}"
-        return World(folder, flavour, character, self.starter, self.port)
-
-    def reference(self, flavour: str, character: str) -> tuple[World, Standing]:
-        """Return an undisturbed run, which every character must end equal to."""
-        if (flavour, character) not in self._references:
-            world = self.world(flavour, character)
-            assert world.start() == 0, world.output()
-            self._references[flavour, character] = (world, world.standing())
-            self.note(world.points(), f"{flavour} {character}")
-        return self._references[flavour, character]
-
-    def note(self, points: list[str], where: str) -> None:
-        for point in points:
-            self.seen.setdefault(point, where)
-
-    def campaigns(self) -> None:
-        for flavour, character in product(FLAVOURS, Character):
-            self.campaign(flavour, character)
-
-    def campaign(self, flavour: str, character: str) -> None:
-        """Kill one combination at its points, once per session."""
-        if (flavour, character) in self._campaigns:
-            return
-        self._campaigns.add((flavour, character))
-        points = self.reference(flavour, character)[0].points()
-        for number in chosen(flavour, character, points):
-            kill_and_compare(self, flavour, character, number)
-
-
-def chosen(flavour: str, character: str, points: list[str]) -> list[int]:
-    """Return the numbers (from 1) of the points to kill at."""
-    every = range(1, len(points) + 1)
-    if (flavour, character) in EXHAUSTIVE:
-        return list(every)
-    sending = [n for n in every if in_a_send(points, n)]
-    others = sorted(set(every) - set(sending))
-    return sorted([*sending, *random.Random(SEED).sample(others, SAMPLE)])
-
-
-def in_a_send(points: list[str], number: int) -> bool:
-    """Say whether a send is under way at a point: from its intent to what is next durable after its outcome."""
-    for point in reversed(points[:number]):
-        if point.startswith("append:intent_recorded"):
-            return True
-        if point.startswith("append:outcome_recorded") and point.endswith("durable"):
-            return False
-        if point.startswith(("append:step_started", "body")):
-            return False
-    return False
-
-
-def open_intents(world: World) -> set[str]:
-    """Read the journal as it was left: paths of effects whose intent is durable and whose outcome is not."""
-    found: set[str] = set()
-    for record in world.records():
-        if isinstance(record, IntentRecorded):
-            found.add(record.path)
-        elif isinstance(record, OutcomeRecorded):
-            found.discard(record.path)
-    return found
-
-
-def kill_and_compare(lab: Lab, flavour: str, character: str, *numbers: int) -> None:
-    """Kill the first start at the first number, the next at the second, and so on (0: let it ask); finish, compare."""
-    world = lab.world(flavour, character)
-    where = f"{flavour} {character} killed at {numbers}"
-    left: set[str] = set()
-    for number in numbers:
-        status = world.start(MILEPOST_CRASH_AT=number)
-        assert status == (KILLED if number else 4), (where, status, world.output())
-        left |= open_intents(world)
-        world.answer_from_ledger()
-        if character == Character.FORGETS_KEYS:
-            world.clock().move(timedelta(seconds=MEMORY_S))
-    asked = world.finish()
-    compare(lab, world, where)
-    if len(numbers) == 1:
-        expected = {"outcome-unknown"} if left and character in NOBODY_KNOWS else set()
-        assert set(asked) == expected, (where, left, asked)
-        check_repeated_bodies(lab, world, where, asked)
-        remember(lab, world, numbers[0], where)
-
-
-def compare(lab: Lab, world: World, where: str) -> None:
-    _, expected = lab.reference(world.flavour, world.character)
-    found = world.standing()
-    assert found == expected, where
-    assert set(found.sent.values()) == {1}, where
-
-
-def check_repeated_bodies(lab: Lab, world: World, where: str, asked: list[str]) -> None:
-    """One kill repeats at most the body it hit and those around it, each once."""
-    reference, _ = lab.reference(world.flavour, world.character)
-    more: Counter[str] = world.bodies() - reference.bodies()
-    if more["outer"] > 1 and asked:
-        more["outer"] -= 1  # it asked inside, and began once more when it was answered
-    assert set(more.values()) <= {1}, (where, more)
-    families = ({"outer", "inner ALPHA", "inner alpha", "inner beta"}, {"split", "has_words"})
-    assert len(more) <= 1 or any(set(more) <= family for family in families), (where, more)
-
-
-def remember(lab: Lab, world: World, number: int, where: str) -> None:
-    """Note which point was killed at, and which points only its resumes pass: those are killed at later."""
-    flavour, character = world.flavour, world.character
-    lab.killed.add(lab.reference(flavour, character)[0].points()[number - 1])
-    for start in range(2, world.started + 1):
-        points = world.points(start)
-        lab.note(points, f"{where}, start {start}")
-        undisturbed = [0] * (start - 2)
-        for index, point in enumerate(points, 1):
-            lab.again.setdefault(point, (flavour, character, number, *undisturbed, index))
 
 
 @pytest.fixture(scope="module")
@@ -191,11 +54,107 @@ def test_killed_again_at_each_point_of_a_resume_it_still_ends_like_the_undisturb
             lab.killed.add(point)
 
 
+# ── points that no plan passes of itself ──
+
+
+def claimed(lab: Lab) -> World:
+    """A run that died with the key of a task-wide effect claimed and no intent, and was cancelled."""
+    points = lab.reference("sync", Character.LOOKED_UP)[0].points()
+    world = lab.world("sync", Character.LOOKED_UP)
+    assert world.start(MILEPOST_CRASH_AT=points.index("claim durable") + 1) == KILLED
+    with world.store() as store:
+        store.cancel(RUN_ID, by="ada", at=format_time(START), note="wrong month")
+    return world
+
+
+def cancel(world: World, **environ: object) -> int:
+    return world.start(**environ)
+
+
+def is_cancelled(lab: Lab, world: World) -> None:
+    assert world.start() == 3
+    assert world.told()["code"] == "run-ended"
+    kinds = [record.kind for record in world.records()]
+    assert (kinds.count("cancel_entered"), kinds[-1]) == (1, "run_ended")
+
+
+def claimed_and_cancelled(lab: Lab) -> World:
+    world = claimed(lab)
+    assert world.start() == 3, world.output()
+    return world
+
+
+def take_over(world: World, **environ: object) -> int:
+    return world.start("second", **environ)
+
+
+def is_taken_over(lab: Lab, world: World) -> None:
+    assert take_over(world) == 0, world.output()
+    assert {len(sends) for sends in world.ledger().values()} == {1}
+    assert len(world.ledger()) == 3 + 4, "all of the second run; all but the task-wide effect of the first"
+
+
+def killed_half_way(lab: Lab) -> World:
+    world = lab.world("sync", Character.HONOURS_KEYS)
+    assert world.start(TOY_DIE_IN="write") == KILLED
+    return world
+
+
+def change_version(world: World, **environ: object) -> int:
+    return world.start(TOY_VERSION=2, **environ)
+
+
+def not_started(lab: Lab) -> World:
+    return lab.world("sync", Character.HONOURS_KEYS)
+
+
+def stop(world: World, **environ: object) -> int:
+    return world.start(TOY_SIGNAL_IN=f"inner alpha = {signal.SIGTERM:d}", **environ)
+
+
+def is_done(lab: Lab, world: World) -> None:
+    assert world.finish() == []
+    compare(lab, world, str(world.folder))
+
+
+Scene = tuple[Callable[[Lab], World], Callable[..., int], int, Callable[[Lab, World], None]]
+SCENES: dict[str, Scene] = {
+    "cancel": (claimed, cancel, 3, is_cancelled),
+    "take over a claim": (claimed_and_cancelled, take_over, 0, is_taken_over),
+    "change a version": (killed_half_way, change_version, 0, is_done),
+    "stop in order": (not_started, stop, 128 + signal.SIGTERM, is_done),
+}
+
+
+def play(lab: Lab, scene: str) -> None:
+    """Play a scene undisturbed, then kill at each kind of point that was not killed at yet."""
+    prepare, act, status, check = SCENES[scene]
+    world = prepare(lab)
+    assert act(world) == status, (scene, world.output())
+    points = world.points(world.started)
+    check(lab, world)
+    lab.note(points, scene)
+    for number, point in enumerate(points, 1):
+        if point not in lab.killed:
+            world = prepare(lab)
+            assert act(world, MILEPOST_CRASH_AT=number) == KILLED, (scene, point)
+            lab.killed.add(point)
+            check(lab, world)
+
+
+@pytest.mark.parametrize("scene", list(SCENES))
+def test_killed_while_a_person_a_signal_or_another_run_is_heard(lab: Lab, scene: str) -> None:
+    """Cancelling, taking over a claim, noting a version and stopping in order survive a kill like everything else."""
+    play(lab, scene)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_no_crash_point_was_passed_that_no_test_killed_at(lab: Lab) -> None:
     """A crash point that no test reaches fails the build; so does an operation or a record without one."""
     test_killed_again_at_each_point_of_a_resume_it_still_ends_like_the_undisturbed_run(lab)
+    for scene in SCENES:
+        play(lab, scene)
     assert {point: where for point, where in lab.seen.items() if point not in lab.killed} == {}
     labels = {point.partition(" ")[0] for point in lab.killed}
     operations = {kind.__name__.lower() for kind in Op.__subclasses__()} - {"append"}

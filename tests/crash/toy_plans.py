@@ -1,7 +1,7 @@
 """Two small plans with everything that has a crash point, as `def` and as `async def`; and how a process starts one.
 
 Everything a body does to the outside goes to the test provider; how its effects are declared follows from the
-provider's character. Each body that begins leaves a line in `bodies` in the working folder.
+provider's character.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import http.client
 import json
 import os
-import signal
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import SharedClock
+from toy_orders import RUN_ID, OrderedClock, began, wait_until_recorded
 from toy_provider import LATE_S, MEMORY_S, Character
 
 from milepost import (
@@ -35,10 +35,8 @@ from milepost import (
     step,
     task,
 )
-from milepost.runtime.scope import current
 from milepost.stores.sqlite.store import SqliteStore
 
-RUN_ID = "toy"
 ANSWER_S = 60
 """Seconds a client waits for the provider; nothing in these tests comes near it."""
 
@@ -70,26 +68,6 @@ class Busy(NotApplied):
 
 
 # ── the outside ──
-
-
-def began(name: str) -> None:
-    """Leave a trace of a body that begins, whatever becomes of its process."""
-    descriptor = os.open("bodies", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.write(descriptor, f"{name}\n".encode())
-    os.close(descriptor)
-    if os.environ.get("TOY_DIE_IN") == name:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if os.environ.get("TOY_SIGNAL_IN", "").partition(" = ")[0] == name:
-        stop_and_hear(int(os.environ["TOY_SIGNAL_IN"].partition(" = ")[2]))
-
-
-def stop_and_hear(number: int) -> None:
-    """Send this process a signal and go on when the run has heard of it."""
-    scope = current.get()
-    assert scope is not None
-    run = scope.run
-    os.kill(os.getpid(), number)
-    run.bell.wait(lambda: run.stop_signal is not None)
 
 
 def ask_provider(method: str, key: Key, body: str | None = None) -> tuple[int, Any]:
@@ -158,14 +136,6 @@ def has_words(output: list[str]) -> bool:
         wait_until_recorded("output_recorded")
     began("has_words")
     return all(output)
-
-
-def wait_until_recorded(kind: str) -> None:
-    """Look through another connection until a record of this kind is durable (nobody waits for it, so within 50 ms)."""
-    store = SqliteStore(Path("store.sqlite"), create=False)
-    while all(record.kind != kind for record in store.records(RUN_ID)):
-        pass
-    store.close()
 
 
 FLAKY = Retry(on=Flaky, attempts=9, first_wait=timedelta(seconds=2))
@@ -333,12 +303,17 @@ def start(flavour: str, run_id: str = RUN_ID) -> int:
     told: dict[str, Any]
     status = 0
     try:
-        going = declared.options(store=store, clock=SharedClock(Path("clock"))).run(run_id, path=Path("input.txt"))
+        options = {
+            "store": store,
+            "clock": OrderedClock(Path("clock")),
+            "lease_s": float(os.environ.get("TOY_LEASE_S", 30)),
+        }
+        going = declared.options(**options).run(run_id, path=Path("input.txt"))
         report = asyncio.run(going) if asyncio.iscoroutine(going) else going
         told = {"report": json.loads(json.dumps(asdict(report), default=str))}
     except MilepostError as error:
         told, status = {"code": error.code, "message": str(error)}, error.exit_status
     finally:
         store.close()
-    Path("told").write_text(json.dumps(told), encoding="utf-8")
+    Path(os.environ.get("TOY_TOLD", "told")).write_text(json.dumps(told), encoding="utf-8")
     return status

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import START, SharedClock
-from toy_plans import RUN_ID
+from toy_orders import RUN_ID
 
 from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical
@@ -34,13 +34,13 @@ class Starter:
     """A warm process that forks one process per start."""
 
     def __init__(self) -> None:
-        path = os.pathsep.join([str(HERE), str(HERE.parent), *filter(None, sys.path)])
+        self.path = os.pathsep.join([str(HERE), str(HERE.parent), *filter(None, sys.path)])
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "warm_start.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": path},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": self.path},
         )
 
     def start(self, order: dict[str, Any]) -> int:
@@ -60,9 +60,11 @@ def provider(database: Path) -> Iterator[int]:
     command = [sys.executable, str(HERE / "toy_provider.py"), str(database)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    yield int(process.stdout.readline())
-    process.kill()
-    process.communicate()
+    try:
+        yield int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,27 @@ class World:
 
     def start(self, run_id: str = RUN_ID, **environ: object) -> int:
         """Start the run in a new process; return its exit status. Notes the points it passes in `points-N`."""
+        order = {
+            "folder": str(self.folder),
+            "environ": self._environ(environ),
+            "flavour": self.flavour,
+            "run_id": run_id,
+        }
+        return self.starter.start(order)
+
+    def open(self, run_id: str = RUN_ID, **environ: object) -> subprocess.Popen[bytes]:
+        """Start the run in a new process from nothing, and leave it to the caller."""
+        given = {"PATH": os.environ["PATH"], "PYTHONPATH": self.starter.path, **self._environ(environ)}
+        command = [sys.executable, "-c", "import sys, toy_plans; sys.exit(toy_plans.start(*sys.argv[1:]))"]
+        output = (self.folder / "output").open("ab")
+        with output:
+            return subprocess.Popen(
+                [*command, self.flavour, run_id], cwd=self.folder, env=given, stdout=output, stderr=output
+            )
+
+    def _environ(self, environ: dict[str, object]) -> dict[str, str]:
         self.started += 1
-        given = {
+        return {
             "TOY_CHARACTER": self.character,
             "TOY_WORLD": self.folder.name,
             "TOY_PORT": str(self.port),
@@ -100,8 +121,6 @@ class World:
             "MILEPOST_CRASH_LOG": str(self.folder / f"points-{self.started}"),
             **{name: str(value) for name, value in environ.items()},
         }
-        order = {"folder": str(self.folder), "environ": given, "flavour": self.flavour, "run_id": run_id}
-        return self.starter.start(order)
 
     def points(self, start: int = 1) -> list[str]:
         """Return the crash points that a start passed, as `label phase`."""
@@ -173,7 +192,7 @@ class World:
             status = self.start()
             if status == 0:
                 return asked
-            assert status == 4, (status, self.output()[-3000:])
+            assert status == 4, (status, self.told(), self.output()[-3000:])
             asked.append(self.told()["code"])
             self.answer_from_ledger()
         raise AssertionError(f"not done after {STARTS_MAX} starts: {asked}, {self.told()}")
