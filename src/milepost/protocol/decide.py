@@ -53,6 +53,7 @@ class World:
     answers: Mapping[str, AnswerRow] = field(default_factory=dict)
     cancel: tuple[str, str, str] | None = None
     sources: Sequence[SourceCheck] | None = None
+    has_put_back: bool = False  # once is enough: what is gone still cannot be put back
     lookups: Mapping[str, object] | None = None  # effect path -> Found | NotFound | CannotTell
     versions: Sequence[VersionCheck] | None = None
     ask_on_version_change: bool = False
@@ -226,7 +227,7 @@ def _sources(s: Snapshot, w: World) -> Decision | None:
     if w.sources is None:
         return LookAtSources()
     gone = [c for c in w.sources if c.can_put_back]
-    if gone:
+    if gone and not w.has_put_back:
         return PutBack(gone)
     changed = [c for c in w.sources if c.found != c.expected]
     return AskPerson(_source_question(s, w, changed)) if changed else None

@@ -104,7 +104,7 @@ def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
             world.lookups = yield from _look_up_all(run, intents)
         case rules.PutBack(sources=gone):
             yield from _put_back(run, gone)
-            world.sources = None
+            world.sources, world.has_put_back = None, True
         case rules.SettleIntent(effect=state, found=found):
             yield from _settle(run, state, found)
         case rules.EnterAnswers(answers=answers):

@@ -21,7 +21,7 @@ from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.records.model import AnswerRow, QuestionAsked, Record, decode_record
 from milepost.runtime import crash
 from milepost.runtime.opening import read_snapshot
-from milepost.stores.contract import QuestionRow, Store
+from milepost.stores.contract import Holder, Lease, QuestionRow, Store
 from milepost.stores.memory import MemoryStore
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -59,8 +59,15 @@ class Desk:
             self.run(task, *args, run_id=run_id)
         assert self.store is not before, f"the crash point {at} {phase} was not reached"
 
+    def dies_at_its_end(self, task: Any, *args: Any, run_id: str = "r") -> None:
+        """Start or resume a run whose process dies when all is done and durable, only its end is not recorded."""
+        before = self.store
+        with self._armed("append:run_ended", "before", 1, settled=True), pytest.raises(Death):
+            self.run(task, *args, run_id=run_id)
+        assert self.store is not before, "the run did not come to its end"
+
     @contextmanager
-    def _armed(self, at: str, phase: str, nth: int) -> Iterator[None]:
+    def _armed(self, at: str, phase: str, nth: int, *, settled: bool = False) -> Iterator[None]:
         passed = 0
         is_dead = False
 
@@ -69,6 +76,8 @@ class Desk:
             passed += (label, now) == (at, phase)
             if passed >= nth and not is_dead:
                 is_dead = True
+                if settled:
+                    self._let_the_store_settle()
                 self.next_process()
             if is_dead:
                 raise Death
@@ -96,6 +105,10 @@ class Desk:
         left = self.folder / f"left-{self._deaths}"
         shutil.copytree(path.parent, left, ignore=shutil.ignore_patterns("*-shm"))
         return left / path.name
+
+    def _let_the_store_settle(self) -> None:
+        """Let pass the moment after which an append nobody waited for is durable: giving back any lease does."""
+        self.store.release(Lease("no run", 0, Holder("", "", 0, "")))
 
     def _forget_what_the_dead_said(self) -> None:
         """Take back what a dead process told its witness while it was unwound."""
