@@ -96,6 +96,7 @@ def find_posted(key: Key, discrepancy: Discrepancy) -> Found[Receipt] | NotFound
 
 @effect(
     key=lambda discrepancy: discrepancy.id,
+    scope="task",
     lookup=find_posted,
     settle=OUTSIDE.settle,
     key_lifetime=timedelta(hours=24),
@@ -136,7 +137,8 @@ def find_sent(key: Key, notice: Notice) -> Found[str] | NotFound:
 
 
 @effect(
-    key=lambda notice: notice.to,
+    key=lambda notice: f"{notice.to} {notice.month}",
+    scope="task",
     lookup=find_sent,
     settle=OUTSIDE.settle,
     retry=LATER,

@@ -18,19 +18,29 @@ print(json.dumps(asdict(reconcile.resume(sys.argv[1])), default=str))
 """
 
 
-def report_of(stage: Stage) -> dict[str, Any]:
+def milepost(stage: Stage, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line on a stage and give what it said."""
+    return _python(stage, "-m", "milepost", *arguments)
+
+
+def report_of(stage: Stage, run_id: str = RUN) -> dict[str, Any]:
     """Give the report of a finished run: starting a finished run again returns what it returned, and does nothing."""
-    done = subprocess.run(
-        [sys.executable, "-c", REPORT, RUN],
+    done = _python(stage, "-c", REPORT, run_id)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _python(stage: Stage, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
         cwd=stage.folder,
         env=stage.environment(),
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         timeout=60,
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def truth_of(month: Path, count: int) -> list[dict[str, Any]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,14 +15,14 @@ from pathlib import Path
 import pytest
 from invoices.accounting import post_exception
 from invoices.demo.journal import read_journal, tokens_of
-from invoices.demo.stage import MONTH, RUN, Stage, staged
+from invoices.demo.stage import MONTH, RUN, TARGET, Stage, staged
 from invoices.mailbox import Attachment, Skipped, SkippedCode, collect
 from invoices.matching import Kind, Reading, discrepancies, every_unreadable_file_is_named, label_of
 from invoices.model import Invoice
 from invoices.notices import notices_of
 from invoices.orders import load_orders
 from invoices.parsing import read_invoice
-from stages import report_of, truth_of
+from stages import milepost, report_of, truth_of
 
 COUNT = 200
 SMALL = 30
@@ -161,20 +159,24 @@ def test_answer_that_is_no_invoice_becomes_an_unreadable_file(small: Stage) -> N
     assert "as JSON" in " ".join(one["discrepancy"]["detail"] for one in report["posted"])
 
 
+def test_month_started_again_under_another_run_id_writes_nothing_twice(small: Stage) -> None:
+    """Somebody starts the month a second time: the keys belong to the month, not to the run."""
+    small.start()
+    entries, mails = small.world.ledger()["entries"], small.world.sent_mails()
+    again = milepost(small, "run", TARGET, f"month={RUN}", "--run-id", "again")
+    assert again.returncode == 0, again.stderr
+    assert small.world.ledger()["entries"] == entries
+    assert set(small.world.ledger()["sends"].values()) == {1}
+    assert small.world.sent_mails() == mails
+    assert report_of(small, "again") == report_of(small)
+
+
 def test_orders_that_change_while_the_run_is_down_are_a_question(small: Stage) -> None:
     """The matching stands on what the orders said; when they say something else, a person decides."""
     small.start(die_at="send durable 1")
     with closing(sqlite3.connect(small.folder / "orders.sqlite")) as orders, orders:
         orders.execute("update order_lines set unit_price = '9999.00' where order_id = 1")
-    resumed = subprocess.run(
-        [sys.executable, "-m", "milepost", "resume", RUN],
-        cwd=small.folder,
-        env=small.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    resumed = milepost(small, "resume", RUN)
     assert resumed.returncode == 4
     assert "source-changed" in resumed.stderr + resumed.stdout
 
