@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from milepost.api import AsyncTask, Task
 from milepost.errors import MilepostError, UnknownTask
 
 T = TypeVar("T")
+_NOT_THE_USERS = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 AnyTask: TypeAlias = Task[..., Any] | AsyncTask[..., Any]
 
 
@@ -105,9 +107,9 @@ def _imported(target: str, load: Callable[[], T]) -> T:
 def _at(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f" at {error.filename}, line {error.lineno}"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
-    frames = [frame for frame in frames if frame.filename != __file__]
-    return f" at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    own = [frame for frame in frames if not frame.filename.startswith(_NOT_THE_USERS)]
+    return f" at {own[-1].filename}, line {own[-1].lineno}" if own else ""
 
 
 def _text(error: BaseException) -> str:

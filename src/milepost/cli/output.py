@@ -83,7 +83,8 @@ def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for header in headers:
-        drawn.add_column(Text(header.upper()), overflow="fold")
+        is_id = header in ("run", "question")  # to be copied whole
+        drawn.add_column(Text(header.upper()), overflow="fold", no_wrap=is_id)
     for row in rows:
         drawn.add_row(*(Text(cell, style=STYLES.get(cell.strip(), "")) for cell in row))
     Console().print(drawn)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import click
 
-from milepost.cli.carry_out import How, carry_out, result_data
+from milepost.cli.carry_out import How, carry_out
 from milepost.cli.check import check
-from milepost.cli.load import AnyTask, load_task
-from milepost.cli.opened import read_whole, row_of, seal_key, stands, the_store
+from milepost.cli.opened import row_of, seal_key, stands, the_store
 from milepost.cli.options import RUN, json_option, wait_options
-from milepost.cli.output import emit, note, say
+from milepost.cli.output import emit, note
+from milepost.cli.recorded import recorded_task, tell_result
 from milepost.cli.resume_all import resume_all
-from milepost.errors import MisuseError, RunUnknown
+from milepost.errors import MisuseError
 from milepost.records.model import RunStatus
-from milepost.runtime.keeping import Artifacts
-from milepost.runtime.opening import Opened, read_snapshot
+from milepost.runtime.opening import read_snapshot
 from milepost.runtime.standing import unfinished
 from milepost.stores.contract import Store
 
@@ -72,40 +68,6 @@ def resume_one(store: Store, run_id: str, how: How, *, only_check: bool) -> int:
     """Resume one run, or check it; tell the recorded result of one that is done."""
     row = row_of(store, run_id)
     if row.progress.status is RunStatus.DONE and not only_check:
-        return _already_done(store, run_id, how)
+        return tell_result(store, run_id, as_json=how.as_json)
     task = recorded_task(store, run_id, opened=read_snapshot(store, run_id, seal_key()), checking=only_check)
     return check(task, run_id, store, as_json=how.as_json) if only_check else carry_out(task, run_id, None, store, how)
-
-
-def recorded_task(store: Store, run_id: str, *, opened: Opened, checking: bool = False) -> AnyTask:
-    """Go to the folder a run was started in and import its task. Raises: what keeps it from being trusted or found."""
-    started = opened.snapshot.started
-    if opened.refusal is not None and (started is None or not checking):
-        raise opened.refusal
-    if started is None:
-        raise RunUnknown(run_id=run_id, location=f"{store.location} (it died before its first record)")
-    if Path(started.folder).is_dir():
-        os.chdir(started.folder)
-    else:
-        note(f"The folder of the run is gone: {started.folder}; going on in {Path.cwd()}.")
-    return load_task(started.target)
-
-
-def _already_done(store: Store, run_id: str, how: How) -> int:
-    opened = read_whole(store, run_id)
-    if opened.refusal is not None:
-        raise opened.refusal
-    ended = opened.snapshot.ended
-    assert ended is not None
-    assert ended.output is not None
-    data = Artifacts(store, run_id, snapshot=opened.snapshot).load(ended.output, "result of the run")
-    result = result_data(data, ended.output.media_type)
-    if how.as_json:
-        emit({"run_id": run_id, "task": opened.row.task, "status": "done", "result": result})
-        return 0
-    note(f"run {run_id} is done already; this is its recorded result.")
-    if isinstance(result, str):
-        say(result, lines=True)
-    elif result is not None:
-        emit(result)
-    return 0

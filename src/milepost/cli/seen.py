@@ -44,8 +44,7 @@ class Seen:
 
     began: float = field(default_factory=time.monotonic)
     under_way: dict[str, UnderWay] = field(default_factory=dict)
-    siblings: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # body, name -> paths seen
-    ended: set[str] = field(default_factory=set)
+    siblings: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)  # body, name -> path -> number
     verified: int = 0
     applied: int = 0
     wait: tuple[str, str] | None = None
@@ -71,11 +70,11 @@ class Seen:
 
     def _start(self, path: str, attempt: int) -> None:
         self.under_way[path] = UnderWay(attempt, time.monotonic())
-        self.siblings.setdefault((path.rpartition("/")[0], name_in(path)), set()).add(path)
+        siblings = self.siblings.setdefault((path.rpartition("/")[0], name_in(path)), {})
+        siblings.setdefault(path, len(siblings) + 1)
 
     def _end(self, path: str, record: Record) -> None:
         self.under_way.pop(path, None)
-        self.ended.add(path)
         self.verified += isinstance(record, StepVerified)
         self.applied += isinstance(record, OutcomeRecorded) and record.outcome == "applied"
 
@@ -96,9 +95,8 @@ class Seen:
 
     def _item(self, path: str) -> str:
         """Say which of its siblings a call is, when it has any: ` (item 3 of 8 so far)`."""
-        siblings = self.siblings.get((path.rpartition("/")[0], name_in(path)), set())
-        ended = len(siblings & self.ended)
-        return f" (item {min(ended + 1, len(siblings))} of {len(siblings)} so far)" if len(siblings) > 1 else ""
+        siblings = self.siblings.get((path.rpartition("/")[0], name_in(path)), {})
+        return f" (item {siblings[path]} of {len(siblings)} so far)" if len(siblings) > 1 else ""
 
     def _wait_line(self) -> list[str]:
         now = SystemClock().now()
@@ -108,5 +106,5 @@ class Seen:
 
 
 def is_stopping() -> bool:
-    """Say whether a run of this process was asked to stop."""
-    return any(run.stop_signal is not None for run in active_runs())
+    """Say whether a run of this process was asked to stop or to end."""
+    return any(run.stop_signal is not None or run.cancel_heard for run in active_runs())

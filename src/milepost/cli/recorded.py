@@ -1,0 +1,50 @@
+"""What a run recorded about itself: the task it was started with, and the result of one that is done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from milepost.cli.carry_out import result_data
+from milepost.cli.load import AnyTask, load_task
+from milepost.cli.opened import read_whole
+from milepost.cli.output import emit, note, say
+from milepost.errors import RunUnknown
+from milepost.runtime.keeping import Artifacts
+from milepost.runtime.opening import Opened
+from milepost.stores.contract import Store
+
+
+def recorded_task(store: Store, run_id: str, *, opened: Opened, checking: bool = False) -> AnyTask:
+    """Go to the folder a run was started in and import its task. Raises: what keeps it from being trusted or found."""
+    started = opened.snapshot.started
+    if opened.refusal is not None and (started is None or not checking):
+        raise opened.refusal
+    if started is None:
+        raise RunUnknown(run_id=run_id, location=f"{store.location} (it died before its first record)")
+    if Path(started.folder).is_dir():
+        os.chdir(started.folder)
+    else:
+        note(f"The folder of the run is gone: {started.folder}; going on in {Path.cwd()}.")
+    return load_task(started.target)
+
+
+def tell_result(store: Store, run_id: str, *, as_json: bool) -> int:
+    """Print the recorded result of a run that is done; needs none of its code. Raises: what makes it untrusted."""
+    opened = read_whole(store, run_id)
+    if opened.refusal is not None:
+        raise opened.refusal
+    ended = opened.snapshot.ended
+    assert ended is not None
+    assert ended.output is not None
+    data = Artifacts(store, run_id, snapshot=opened.snapshot).load(ended.output, "result of the run")
+    result = result_data(data, ended.output.media_type)
+    if as_json:
+        emit({"run_id": run_id, "task": opened.row.task, "status": "done", "result": result})
+        return 0
+    note(f"run {run_id} is done already; this is its recorded result.")
+    if isinstance(result, str):
+        say(result, lines=True)
+    elif result is not None:
+        emit(result)
+    return 0
