@@ -28,11 +28,19 @@ def keep_bytes(data: bytes, media_type: str) -> Steps[Artifact]:
 
 def keep_files(value: Any, artifacts: list[Artifact]) -> Steps[tuple[list[dict[str, Any]], Pointer | None]]:
     """Make the files of an output durable; return their manifest entries and the pointer to the manifest."""
-    paths = [str(path) for _, path in find_paths(value)]
-    if not paths:
+    entries = yield from keep_contents(value, artifacts)
+    if not entries:
         return [], None
-    entries, contents = yield KeepFiles(paths)
-    artifacts.extend(contents)
     manifest = small_artifact(entries)
     artifacts.append(manifest)
     return entries, manifest.pointer
+
+
+def keep_contents(value: Any, artifacts: list[Artifact]) -> Steps[list[dict[str, Any]]]:
+    """Make the files of an output durable; return their manifest entries."""
+    paths = [str(path) for _, path in find_paths(value)]
+    if not paths:
+        return []
+    entries, contents = yield KeepFiles(paths)
+    artifacts.extend(contents)
+    return entries  # type: ignore[no-any-return]  # what KeepFiles answers

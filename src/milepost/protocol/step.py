@@ -6,7 +6,6 @@ when the step ends and made durable by whatever starts next. Pure: no I/O, no cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,22 +14,21 @@ from milepost.errors import (
     MilepostError,
     RecordTooLarge,
     Signal,
-    SourceChangedMeanwhile,
     StepFailed,
 )
 from milepost.protocol.call import Call
 from milepost.protocol.doubt import unsettled_question
 from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record
-from milepost.protocol.keep import keep_bytes, keep_files, small_or_none
-from milepost.protocol.ops import Append, Artifact, Body, Ended, Keep, Load, Now, Observe, Steps, Verify, Wait
+from milepost.protocol.keep import keep_bytes, small_or_none
+from milepost.protocol.manifest import keep_manifests
+from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.policy import STARTS_MAX
-from milepost.protocol.questions import ask, small_artifact, uncalled_question
+from milepost.protocol.questions import ask, uncalled_question
 from milepost.protocol.snapshot import StepState
 from milepost.protocol.spec import StepSpec
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
 from milepost.records.model import (
-    ARTIFACT_ROW_MAX,
     RECORD_SIZE_MAX,
     OutputRecorded,
     Pointer,
@@ -41,7 +39,6 @@ from milepost.records.model import (
     StepVerified,
     WaitRecorded,
 )
-from milepost.records.paths import find_paths
 
 Observations = list[Any]
 _FIELDS_SIZE = 1500
@@ -311,51 +308,8 @@ def _keep(call: Call[StepSpec], attempt: int, ended: Ended, before: Observations
     data, value = call.spec.output.round_trip(ended.value)
     output = yield from keep_bytes(data, call.spec.output.media_type)
     artifacts = [output]
-    files = sources = None
-    if before or call.spec.writes or call.spec.output.holds_paths:
-        entries, files = yield from keep_files(value, artifacts)
-        sources = yield from _manifest(call, before, entries, artifacts)
+    files, sources = yield from keep_manifests(call, before, value, artifacts)
     return Kept(attempt, value, output.pointer, files, sources, artifacts, ended.spent, ended.duration_s)
-
-
-def _manifest(
-    call: Call[StepSpec], before: Observations, files: Iterable[dict[str, Any]], artifacts: list[Artifact]
-) -> Steps[Pointer | None]:
-    """List what the step read, wrote and returned, each with its fingerprint; refuse what changed meanwhile."""
-    after: Observations = (yield Observe([o.descriptor for o in before])) if before else []
-    writes = _written(call)
-    written: Observations = (yield Observe(writes)) if writes else []
-    for old, new in zip(before, after, strict=True):
-        if old.fingerprint != new.fingerprint:
-            raise SourceChangedMeanwhile(path=call.path, source=_name(new), before=_brief(old), after=_brief(new))
-    returned = [{"path": f["path"], "kind": f["kind"]} for f in files]
-    observed: Observations = (yield Observe(returned)) if returned else []
-    entries = [
-        *({"role": "read", **o.to_json()} for o in after),
-        *({"role": "write", **o.to_json()} for o in written),
-        *({"role": "output", **o.to_json()} for o in observed),
-    ]
-    if not entries:
-        return None
-    manifest = small_artifact(entries)
-    if len(manifest.data or b"") > ARTIFACT_ROW_MAX:
-        manifest = yield Keep(manifest.data or b"", manifest.pointer.media_type)
-    artifacts.append(manifest)
-    return manifest.pointer
-
-
-def _written(call: Call[StepSpec]) -> list[dict[str, Any]]:
-    paths = [path for name in call.spec.writes for _, path in find_paths(call.bound.get(name))]
-    return [{"kind": "path", "path": str(path)} for path in paths]
-
-
-def _name(observation: Any) -> str:
-    descriptor = observation.descriptor
-    return str(descriptor.get("path") or descriptor.get("url") or descriptor.get("query") or descriptor.get("name"))
-
-
-def _brief(observation: Any) -> str:
-    return "nothing" if observation.fingerprint is None else f"{observation.fingerprint[:12]}…"
 
 
 # ── verification and checkpoint ─────────────────────────────────────────────────────────────────────

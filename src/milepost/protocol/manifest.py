@@ -1,0 +1,90 @@
+"""What a step read, wrote and returned: each with its fingerprint, in one manifest beside the checkpoint. Pure.
+
+The records inside a verified step no longer count, so its manifest carries what theirs list. Called by `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from milepost.errors import SourceChangedMeanwhile
+from milepost.protocol.call import Call
+from milepost.protocol.keep import keep_bytes, keep_contents
+from milepost.protocol.ops import Artifact, Load, Observe, Steps
+from milepost.protocol.spec import StepSpec
+from milepost.records.canonical import canonical, parse
+from milepost.records.model import Pointer, StepVerified
+from milepost.records.paths import find_paths
+
+Entries = list[Any]
+
+
+def keep_manifests(
+    call: Call[StepSpec], before: Sequence[Any], value: Any, artifacts: list[Artifact]
+) -> Steps[tuple[Pointer | None, Pointer | None]]:
+    """Keep the files of an output and the list of sources; return the pointers to both manifests.
+
+    Raises: SourceChangedMeanwhile when what the step was given is no longer what it was before the body.
+    """
+    inner = _inner(call)
+    if not (inner or before or call.spec.writes or call.spec.output.holds_paths):
+        return None, None
+    files = yield from keep_contents(value, artifacts)
+    sources = yield from _observed(call, before, files)
+    for checkpoint in reversed(inner):
+        sources[:0] = yield from _listed(checkpoint.sources, f"sources of {checkpoint.path}")
+        files[:0] = yield from _listed(checkpoint.files, f"files of {checkpoint.path}")
+    files = list({entry["path"]: entry for entry in files}.values())
+    return (yield from _kept(files, artifacts)), (yield from _kept(sources, artifacts))
+
+
+def _inner(call: Call[StepSpec]) -> list[StepVerified]:
+    """Return the checkpoints inside this step that list sources, in the order they were made."""
+    s = call.snapshot
+    states = [s.steps[path] for path in s.children.get(call.path, ()) if path in s.steps]
+    verified = [(state.verified_order, state.verified) for state in states if state.verified is not None]
+    return [found for _, found in sorted(verified, key=lambda pair: pair[0]) if found.sources is not None]
+
+
+def _listed(pointer: Pointer | None, what: str) -> Steps[Entries]:
+    if pointer is None:
+        return []
+    entries: Any = parse((yield Load(pointer, what)))
+    return list(entries)
+
+
+def _observed(call: Call[StepSpec], before: Sequence[Any], files: Entries) -> Steps[Entries]:
+    """Look at what the step read, wrote and returned; refuse what changed under its hands."""
+    after = (yield Observe([o.descriptor for o in before])) if before else []
+    for old, new in zip(before, after, strict=True):
+        if old.fingerprint != new.fingerprint:
+            raise SourceChangedMeanwhile(path=call.path, source=_name(new), before=_brief(old), after=_brief(new))
+    writes = _written(call)
+    written = (yield Observe(writes)) if writes else []
+    returned = [{"path": f["path"], "kind": f["kind"]} for f in files]
+    observed = (yield Observe(returned)) if returned else []
+    by_role = (("read", after), ("write", written), ("output", observed))
+    return [{"role": role, **o.to_json()} for role, observations in by_role for o in observations]
+
+
+def _kept(entries: Entries, artifacts: list[Artifact]) -> Steps[Pointer | None]:
+    if not entries:
+        return None
+    manifest = yield from keep_bytes(canonical(entries), "application/json")
+    artifacts.append(manifest)
+    return manifest.pointer
+
+
+def _written(call: Call[StepSpec]) -> Entries:
+    paths = [path for name in call.spec.writes for _, path in find_paths(call.bound.get(name))]
+    return [{"kind": "path", "path": str(path)} for path in paths]
+
+
+def _name(observation: Any) -> str:
+    descriptor = observation.descriptor
+    return str(descriptor.get("path") or descriptor.get("url") or descriptor.get("query") or descriptor.get("name"))
+
+
+def _brief(observation: Any) -> str:
+    return "nothing" if observation.fingerprint is None else f"{observation.fingerprint[:12]}…"
