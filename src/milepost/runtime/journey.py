@@ -63,14 +63,15 @@ def journey(run: ActiveRun, call: RuntimeCall, world: World) -> Steps[Any]:
     try:
         yield from prepare(run, world)
         ended: Ended = yield Body()
-        if ended.error is not None:
-            raise ended.error
-        return (yield from _finish(run, call, ended))
-    except (Done, StillAsks, GeneratorExit):
+        if ended.error is None:
+            return (yield from _finish(run, call, ended))
+    except (Done, StillAsks, GeneratorExit):  # the last: nobody drives this any more
         raise
     except BaseException as error:
         yield from _stop(run, error, world)
         raise
+    yield from _stop(run, ended.error, world)
+    raise ended.error
 
 
 # ── before the plan: the six rules ──────────────────────────────────────────────────────────────────
