@@ -132,6 +132,31 @@ class Scene:
     def number(self, run_id: str = RUN) -> int:
         return int(self.rows("SELECT number FROM runs WHERE run_id = ?", run_id)[0][0])
 
+    def artifacts(self, run_id: str = RUN) -> list[tuple[str, bytes | None]]:
+        """Return digest and bytes (None: a file) of every artifact of a run, wherever it lies, in order."""
+        return self.rows(
+            "SELECT digest, data FROM journal WHERE run = ?1 AND digest IS NOT NULL "
+            "UNION ALL SELECT digest, data FROM artifacts WHERE run = ?1",
+            self.number(run_id),
+        )
+
+    def put_artifact(self, digest: str, data: bytes | None, run_id: str = RUN) -> None:
+        """Put other bytes under a digest; None takes the row's bytes away."""
+        number = self.number(run_id)
+        with self.sql() as connection:
+            changed = [
+                connection.execute(f"UPDATE {table} SET data = ? WHERE run = ? AND digest = ?", (data, number, digest))
+                for table in ("journal", "artifacts")
+            ]
+            assert sum(cursor.rowcount for cursor in changed) > 0, "the attempt must land"
+
+    def forget_artifact(self, digest: str) -> None:
+        """Leave no trace of an artifact."""
+        number = self.number()
+        self.rows("UPDATE journal SET digest = NULL, media_type = NULL, data = NULL WHERE digest = ?", digest)
+        self.rows("DELETE FROM artifacts WHERE run = ? AND digest = ?", number, digest)
+        assert digest not in dict(self.artifacts())
+
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """Return everything in the store but who held which lease, and the files beside it."""
         with self.sql() as connection:

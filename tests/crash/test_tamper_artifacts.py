@@ -16,27 +16,24 @@ from tampering import OTHER, REPORT, RUN, Scene, flipped, ledger, refused
 from milepost import step, task
 from milepost.artifacts.files import ArtifactFiles
 from milepost.errors import CorruptRecord, StoreUnavailable
+from milepost.records.canonical import digest
 from milepost.runtime.active import RunOptions
 from milepost.runtime.check import check_run
 
 
-def artifacts(scene: Scene) -> list[tuple[str, bytes | None]]:
-    return scene.rows("SELECT digest, data FROM artifacts WHERE run = 1 ORDER BY rowid")
-
-
 def file_of(scene: Scene) -> Path:
-    (path,) = (p for d, data in artifacts(scene) if data is None for p in scene.folder.glob(f"*.artifacts/??/{d}"))
+    (path,) = (p for d, data in scene.artifacts() if data is None for p in scene.folder.glob(f"*.artifacts/??/{d}"))
     return path
 
 
-def assert_not_believed(scene: Scene, digest: str) -> bool:
+def assert_not_believed(scene: Scene, name: str) -> bool:
     """`verify` names it; a resume refuses, or comes to the same end without having read it. True: refused."""
     assert any("artifact" in said for said in scene.complaints())
     with suppress(CorruptRecord):
         assert scene.resume() == REPORT
         assert ledger.sends == []
         return False
-    assert digest in str(refused(scene))
+    assert name in str(refused(scene))
     assert ledger.events() == [], "nothing runs"
     return True
 
@@ -44,43 +41,43 @@ def assert_not_believed(scene: Scene, digest: str) -> bool:
 @pytest.mark.parametrize("how", ["changed", "cut", "grown", "emptied", "deleted", "taken for a file"])
 def test_a_row_of_bytes_that_are_not_the_recorded_ones_is_not_believed(scenes: Callable[[], Scene], how: str) -> None:
     refusals = 0
-    for digest, data in artifacts(scenes()):
+    for name, data in dict(scenes().artifacts()).items():
         if data is None:
             continue
         scene = scenes()
         new = {"changed": flipped(data), "cut": data[:-1], "grown": data + b" ", "emptied": b""}.get(how)
         if how == "deleted":
-            scene.change("DELETE FROM artifacts WHERE run = 1 AND digest = ?", digest)
+            scene.forget_artifact(name)
         else:
-            scene.change("UPDATE artifacts SET data = ? WHERE run = 1 AND digest = ?", new, digest)
-        refusals += assert_not_believed(scene, digest)
+            scene.put_artifact(name, new)
+        refusals += assert_not_believed(scene, name)
         shutil.rmtree(scene.folder)
     assert refusals == 6, "the run's inputs, three outputs, and the request and result of the line that counts"
 
 
 def test_two_artifacts_swapped_are_refused(scene: Scene) -> None:
     """Both are genuine, each in the other's place."""
-    rows = [(digest, data) for digest, data in artifacts(scene) if data is not None]
+    rows = [(name, data) for name, data in dict(scene.artifacts()).items() if data is not None]
     (first, one), (second, two) = rows[0], rows[1]
-    scene.change("UPDATE artifacts SET data = ? WHERE run = 1 AND digest = ?", two, first)
-    scene.change("UPDATE artifacts SET data = ? WHERE run = 1 AND digest = ?", one, second)
+    scene.put_artifact(first, two)
+    scene.put_artifact(second, one)
     assert isinstance(refused(scene), CorruptRecord)
 
 
 def test_the_artifact_of_another_run_under_our_digest_is_refused(scene: Scene) -> None:
-    (theirs,) = scene.rows("SELECT data FROM artifacts WHERE run = ? ORDER BY rowid", scene.number(OTHER))[0]
-    digest, _ = artifacts(scene)[0]
-    scene.change("UPDATE artifacts SET data = ? WHERE run = 1 AND digest = ?", theirs, digest)
+    ours, _ = scene.artifacts()[0]
+    _, theirs = scene.artifacts(OTHER)[0]
+    scene.put_artifact(ours, theirs)
     assert isinstance(refused(scene), CorruptRecord)
 
 
 def test_a_pointer_into_another_place_finds_nothing(scene: Scene) -> None:
     """SEC-4: a digest is a digest; `../` and its kin never reach the file system."""
-    for digest in ("../../../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "%2e%2e%2f", "..\\x", "a" * 63, ""):
+    for name in ("../../../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "%2e%2e%2f", "..\\x", "a" * 63, ""):
         with scene.store() as store:
-            assert store.artifacts(RUN, [digest]) == {}
+            assert store.artifacts(RUN, [name]) == {}
         with pytest.raises(Exception, match="not a SHA-256 digest"):
-            ArtifactFiles(scene.folder).read(digest)
+            ArtifactFiles(scene.folder).read(name)
 
 
 # ── files ──
@@ -200,8 +197,7 @@ def test_a_plan_that_catches_everything_cannot_go_on_from_a_damaged_output(
     ledger.mended = False
     tampering.start(scene, "careless", "2026-10", plan=careless)
     ledger.mended = True
-    number = scene.number("careless")
-    scene.change("UPDATE artifacts SET data = x'00' WHERE run = ? AND media_type LIKE 'text/plain%'", number)
+    scene.put_artifact(digest(b"2026-10"), b"2026-11", "careless")
     with pytest.raises(CorruptRecord, match="output of slow"):
         scene.resume("careless", careless)
     assert ledger.events() == []
