@@ -13,9 +13,8 @@ import pytest
 from branches import BrokenError, resume, start, this_run, verified
 from desk import Desk
 
-from milepost import Key, NotApplied, Retry, Secret, StepFailed, carry, effect, step, task
-from milepost.errors import AttemptsUsed, MilepostError, RunInterrupted
-from milepost.records.model import ERROR_SIZE_MAX
+from milepost import Key, NotApplied, Retry, StepFailed, carry, effect, step, task
+from milepost.errors import AttemptsUsed, RunInterrupted
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -281,118 +280,6 @@ def test_a_run_is_not_finished_while_it_asks(desk: Desk, world: World) -> None:
     with pytest.raises(AttemptsUsed):
         start(desk, plan)
     assert desk.status() == "asking"
-
-
-# ── what a body may raise ───────────────────────────────────────────────────────────────────────────
-
-
-def failing(error: Callable[[], BaseException], *, is_async: bool) -> Any:
-    def body(x: int) -> int:
-        raise error()
-
-    async def body_async(x: int) -> int:
-        raise error()
-
-    fails, fails_async = step(name="fails")(body), step(name="fails")(body_async)
-
-    @task(name="plan")
-    def plan() -> int:
-        return fails(1)
-
-    @task(name="plan")
-    async def plan_async() -> int:
-        return await fails_async(1)
-
-    return plan_async if is_async else plan
-
-
-both_kinds = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-
-
-@both_kinds
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError])
-def test_what_is_no_exception_passes_through_and_is_recorded(desk: Desk, kind: Any, is_async: bool) -> None:
-    """`sys.exit()` in a step exits the program; the next reader finds why."""
-    with pytest.raises(kind):
-        start(desk, failing(kind, is_async=is_async))
-    (noted,) = desk.records("step_failed")
-    assert noted.error.type.endswith(kind.__name__)
-    assert desk.status() == "failed"
-
-
-@both_kinds
-@pytest.mark.parametrize("kind", [StopIteration, StopAsyncIteration, RecursionError, MemoryError])
-def test_what_python_treats_specially_is_an_ordinary_failure(desk: Desk, kind: Any, is_async: bool) -> None:
-    with pytest.raises(StepFailed, match=r"fails failed at attempt 1") as failed:
-        start(desk, failing(kind, is_async=is_async))
-    assert failed.value.path == "fails"
-
-
-class RudeError(Exception):
-    """Cannot be shown."""
-
-    def __str__(self) -> str:
-        raise SystemExit(9)
-
-
-class UnpicklableError(Exception):
-    """Holds what no other process can have."""
-
-    def __init__(self) -> None:
-        self.loop = lambda: None
-        super().__init__("holds a lambda")
-
-
-class HugeError(Exception):
-    def __str__(self) -> str:
-        return "é" * (25 * 2**20)
-
-
-@both_kinds
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (RudeError, "(its text cannot be read: SystemExit)"),
-        (UnpicklableError, "holds a lambda"),
-        (HugeError, "é"),
-        (lambda: ValueError("\ud800 \x1b[2J"), "ValueError"),
-        (lambda: ExceptionGroup("both", [ValueError("a"), TypeError("b")]), "both (2 sub-exceptions)"),
-    ],
-    ids=["rude", "unpicklable", "huge", "surrogate", "group"],
-)
-def test_any_exception_can_be_recorded_and_read(desk: Desk, kind: Any, text: str, is_async: bool) -> None:
-    """50 MB of text, no text at all, nothing that can be pickled: the record is small and readable."""
-    with pytest.raises(MilepostError, match="fails failed"):
-        start(desk, failing(kind, is_async=is_async))
-    (noted,) = desk.records("step_failed")
-    assert text in str(noted.error)
-    assert len(str(noted.error).encode()) <= ERROR_SIZE_MAX + 300
-
-
-def test_an_exception_class_that_is_gone_leaves_a_readable_record(desk: Desk) -> None:
-    """Records are data: nothing of the code that wrote them is needed."""
-
-    def gone() -> BaseException:
-        return type("GoneError", (Exception,), {"__module__": "gone"})("was here")
-
-    with pytest.raises(StepFailed):
-        start(desk, failing(gone, is_async=False))
-    (noted,) = desk.records("step_failed")
-    assert str(noted.error) == "gone.GoneError: was here"
-
-
-@both_kinds
-def test_a_secret_in_an_exception_is_not_recorded(desk: Desk, monkeypatch: pytest.MonkeyPatch, is_async: bool) -> None:
-    monkeypatch.setenv("SHOP_PASSWORD", "hunter-2-hunter")
-
-    def leaking() -> BaseException:
-        return ValueError(f"login with {Secret('SHOP_PASSWORD').read()} failed")
-
-    with pytest.raises(StepFailed) as failed:
-        start(desk, failing(leaking, is_async=is_async))
-    assert "hunter" not in str(failed.value)
-    assert "[secret SHOP_PASSWORD]" in str(failed.value)
-    assert all(b"hunter" not in line.body for line in desk.store.records("r"))
 
 
 # ── at the door ─────────────────────────────────────────────────────────────────────────────────────
