@@ -94,3 +94,8 @@ def _is_broad(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     return any(isinstance(n, ast.Name) and n.id in ("Exception", "BaseException") for n in ast.walk(handler.type))
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    """Yield every call in a file."""
+    return (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call))
