@@ -10,7 +10,8 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 from milepost.errors import LeaseLost, Signal, StepFailed, StoreUnavailable
@@ -38,6 +39,7 @@ from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.drive import protocol_of
 from milepost.runtime.perform import PERFORM
+from milepost.runtime.postbox import postbox
 from milepost.runtime.scope import RuntimeCall, Scope, current
 from milepost.runtime.shield import outlive
 from milepost.stores.contract import Ticket
@@ -147,22 +149,8 @@ async def _append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
 async def _durable(ticket: Ticket) -> None:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
-
-    def told(error: BaseException | None) -> None:
-        with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
-            loop.call_soon_threadsafe(_settle, future, error)
-
-    ticket.add_done_callback(told)
+    ticket.add_done_callback(partial(postbox(loop).put, future))
     await future
-
-
-def _settle(future: asyncio.Future[None], error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)
 
 
 async def _gate(run: ActiveRun) -> None:

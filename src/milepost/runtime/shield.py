@@ -34,7 +34,7 @@ async def outlive(
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.wait((task,))
+            await _over(task)
         except asyncio.CancelledError as error:
             cancelled = error
             cancel(task, not _a_group_gives_up(named_by))
@@ -44,6 +44,21 @@ async def outlive(
     if ended.error is not None:
         raise ended.error
     return ended.value  # type: ignore[return-value]  # what `work` returned
+
+
+async def _over(task: asyncio.Task[Any]) -> None:
+    """Return when a task is over; cancelled, leave it alone. `asyncio.wait` takes three times as long for it."""
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def tell(_: object) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    task.add_done_callback(tell)
+    try:
+        await over
+    finally:
+        task.remove_done_callback(tell)
 
 
 async def _ended(work: Coroutine[Any, Any, object]) -> Ended:
