@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from milepost.cli.carry_out import result_data
-from milepost.cli.evidence import cut, evidence_lines
+from milepost.cli.evidence import evidence_lines, text_lines
 from milepost.cli.output import say
 from milepost.cli.summaries import summary
 from milepost.cli.words import amount, clock_time
@@ -83,8 +83,6 @@ def _say_artifact(what: str, artifact: dict[str, Any] | None) -> None:
         return
     say(f"{what}: sha256 {artifact['digest']}, {amount(artifact['size'])}, {artifact['media_type']}")
     value = artifact.get("value")
-    if isinstance(value, str):
-        say(cut(value, 4000), lines=True)
-    else:
-        for line in evidence_lines(value):
-            say(line)
+    shown = text_lines(value) if isinstance(value, str) else evidence_lines(value)
+    for line in shown:
+        say(line)

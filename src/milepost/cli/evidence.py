@@ -35,6 +35,13 @@ def evidence_lines(value: Any) -> list[str]:
     return [*lines[:LINES_MAX], *left_out, ""]
 
 
+def text_lines(text: str) -> list[str]:
+    """Return a text as bounded lines behind a bar, so that none of them can pass for one of ours."""
+    lines = text.split("\n")
+    left_out = [f"  … and {len(lines) - LINES_MAX} more lines"] if len(lines) > LINES_MAX else []
+    return [*(f"  | {cut(line)}" for line in lines[:LINES_MAX]), *left_out]
+
+
 def cut(text: str, length_max: int = LINE_LENGTH_MAX) -> str:
     """Cut a text for showing."""
     return text if len(text) <= length_max else f"{text[: length_max - 1]}…"

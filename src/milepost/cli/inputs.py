@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from milepost.errors import BadInput, NotDecodable
@@ -53,6 +54,8 @@ def _value(task: TaskSpec, parameter: inspect.Parameter, hints: Mapping[str, Any
     try:
         return _decoded(codec, text)
     except NotDecodable as error:
+        if isinstance(hint, type) and issubclass(hint, Enum) and text in (known := {str(m.value): m for m in hint}):
+            return known[text]
         where = "" if error.path == "$" else f" (at {error.path}: expected {error.expected}, found {error.found})"
         shown = text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "…"
         reason = f"expected {type_name(hint)}, found {shown!r}{where}"

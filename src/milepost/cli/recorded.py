@@ -15,13 +15,13 @@ from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
 
 
-def recorded_task(store: Store, run_id: str, *, opened: Opened, checking: bool = False) -> AnyTask:
+def recorded_task(store: Store, opened: Opened) -> AnyTask:
     """Go to the folder a run was started in and import its task. Raises: what keeps it from being trusted or found."""
     started = opened.snapshot.started
-    if opened.refusal is not None and (started is None or not checking):
+    if opened.refusal is not None:
         raise opened.refusal
     if started is None:
-        raise RunUnknown(run_id=run_id, location=f"{store.location} (it died before its first record)")
+        raise RunUnknown(run_id=opened.row.run_id, location=f"{store.location} (it died before its first record)")
     if Path(started.folder).is_dir():
         os.chdir(started.folder)
     else:

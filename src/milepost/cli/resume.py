@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from milepost.cli.carry_out import How, carry_out
-from milepost.cli.check import check
+from milepost.cli.check import check, check_refused
 from milepost.cli.opened import row_of, seal_key, stands, the_store
 from milepost.cli.options import RUN, json_option, wait_options
 from milepost.cli.output import emit, note
@@ -69,5 +69,8 @@ def resume_one(store: Store, run_id: str, how: How, *, only_check: bool) -> int:
     row = row_of(store, run_id)
     if row.progress.status is RunStatus.DONE and not only_check:
         return tell_result(store, run_id, as_json=how.as_json)
-    task = recorded_task(store, run_id, opened=read_snapshot(store, run_id, seal_key()), checking=only_check)
+    opened = read_snapshot(store, run_id, seal_key())
+    if only_check and opened.refusal is not None:
+        return check_refused(opened, as_json=how.as_json)
+    task = recorded_task(store, opened)
     return check(task, run_id, store, as_json=how.as_json) if only_check else carry_out(task, run_id, None, store, how)
