@@ -213,9 +213,14 @@ def _people(s: Snapshot, w: World) -> Decision | None:
         return End(RunStatus.STOPPED)
     if w.cancel is not None and s.cancel is None:
         return EnterCancel(by=w.cancel[0], note=w.cancel[2])
-    if s.questions:
-        return StillAsking(list(s.questions.values()))
-    return None
+    still = [q for q in s.questions.values() if s.cancel is None or _keeps_from_ending(s, q)]
+    return StillAsking(still) if still else None
+
+
+def _keeps_from_ending(s: Snapshot, q: QuestionAsked) -> bool:
+    """Say whether a cancelled run still needs this answer: only what became of an open intent matters to it."""
+    state = s.effects.get(q.path)
+    return q.question_kind == QuestionKind.OUTCOME_UNKNOWN and state is not None and bool(state.open_sends)
 
 
 # ── 2 sources ───────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from milepost.records.model import (
+    ENDED,
     AnswerEntered,
     CancelEntered,
     Checkpoint,
@@ -46,6 +47,7 @@ class StepState:
     status: Checkpoint = Checkpoint.IN_PROGRESS
     attempt: int = 0  # the last one started
     starts: int = 0  # that count against the policy
+    counted: bool = False  # the last start does
     progressed: bool = False  # something inside was verified or applied since the last start
     first_started_at: str = ""
     branch: bool = False
@@ -120,6 +122,7 @@ class Snapshot:
     effects: dict[str, EffectState] = field(default_factory=dict)
     children: dict[str, list[str]] = field(default_factory=dict)  # body path -> paths in order of first record
     questions: dict[str, QuestionAsked] = field(default_factory=dict)  # asked and not answered
+    void: dict[str, QuestionAsked] = field(default_factory=dict)  # the run ended without their answer
     answered: dict[str, tuple[QuestionAsked, AnswerEntered]] = field(default_factory=dict)
     versions: Data = field(default_factory=dict)  # of the task, as last noted
     step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
@@ -236,14 +239,16 @@ def _cancel_entered(s: Snapshot, r: CancelEntered) -> None:
 
 def _run_ended(s: Snapshot, r: RunEnded) -> None:
     s.status, s.ended = RunStatus(r.status), r
+    if s.status in ENDED:
+        s.void, s.questions = s.questions, {}
 
 
 def _step_started(s: Snapshot, r: StepStarted) -> None:
     state = s._step(r.path)
     if state.finished:
         s.reopen(r.path)
-    if not state.progressed:
-        state.starts += 1
+    state.counted = not state.progressed
+    state.starts += state.counted
     state.progressed = False
     if state.attempt == 0 or state.reopened:
         state.first_started_at = r.at
@@ -281,7 +286,7 @@ def _step_failed(s: Snapshot, r: StepFailedNoted) -> None:
 
 def _start_returned(s: Snapshot, r: StartReturned) -> None:
     state = s._step(r.path)
-    state.starts = max(0, state.starts - 1)
+    state.starts, state.counted = max(0, state.starts - state.counted), False
 
 
 def _heartbeat_recorded(s: Snapshot, r: HeartbeatRecorded) -> None:

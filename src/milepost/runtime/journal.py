@@ -177,10 +177,11 @@ class Journal:
         return Progress(status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300])
 
     def _questions(self, records: Sequence[Record]) -> list[QuestionRow]:
-        """Return the rows of questions that records ask, and of those they answer."""
+        """Return the rows of questions that records ask, and of those they answer or leave without one."""
         asked = [_question_row(self.lease.run_id, r) for r in records if isinstance(r, QuestionAsked)]
         answered = [self.snapshot.answered[r.question_id][0] for r in records if isinstance(r, AnswerEntered)]
-        return [*asked, *(_question_row(self.lease.run_id, q, closed=True) for q in answered)]
+        void = self.snapshot.void.values() if any(isinstance(r, RunEnded) for r in records) else ()
+        return [*asked, *(_question_row(self.lease.run_id, q, closed=True) for q in (*answered, *void))]
 
     def load_chain(self, path: str) -> None:
         """Read, check and fold the chain of a body whose step was verified when the run was opened, if there is one.

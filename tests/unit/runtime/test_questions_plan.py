@@ -1,0 +1,230 @@
+"""Rule 5: code between the steps changed while a run slept; no step ever reads another's record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from desk import Desk
+from provider import Provider
+
+from milepost import Key, effect, step, task
+from milepost.errors import DuplicateStep, PlanChanged, RunEnded
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    ran.clear()
+
+
+@step
+def collect_all() -> int:
+    ran.append("collect")
+    return 1
+
+
+@step
+def extract_all(number: int) -> int:
+    ran.append("extract")
+    return number + 1
+
+
+@step
+def match_all(number: int) -> int:
+    ran.append("match")
+    return number * 10
+
+
+@step(name="match_every")
+def renamed(number: int) -> int:
+    ran.append("match_every")
+    return number * 10
+
+
+def plan_of(body: Callable[[], Any]) -> Any:
+    @task(name="replanned")
+    def replanned() -> Any:
+        return body()
+
+    return replanned
+
+
+def as_it_was() -> int:
+    return match_all(extract_all(collect_all()))
+
+
+def killed_at_its_end(desk: Desk) -> None:
+    desk.dies_at_its_end(plan_of(as_it_was))
+    ran.clear()
+
+
+def test_an_inserted_call_is_asked_about_before_it_runs(desk: Desk) -> None:
+    """It stands where a finished call stood: what comes after may have been made without it."""
+    killed_at_its_end(desk)
+
+    def inserted() -> int:
+        number = collect_all()
+        collect_all()
+        return match_all(extract_all(number))
+
+    with pytest.raises(PlanChanged, match=r"calls collect_all#2, which has no record, where extract_all was finished"):
+        desk.resume(plan_of(inserted))
+    assert ran == []
+    assert desk.evidence()["finished_and_not_called_yet"] == ["extract_all", "match_all"]
+    desk.answer("accept")
+    assert desk.resume(plan_of(inserted)) == 20
+    assert ran == ["collect"]
+
+
+def test_an_inserted_call_can_stop_the_run(desk: Desk) -> None:
+    killed_at_its_end(desk)
+
+    def inserted() -> int:
+        renamed(1)
+        return as_it_was()
+
+    with pytest.raises(PlanChanged):
+        desk.resume(plan_of(inserted))
+    desk.answer("stop")
+    with pytest.raises(RunEnded):
+        desk.resume(plan_of(inserted))
+    assert ran == []
+
+
+def test_a_call_added_at_the_end_needs_no_question(desk: Desk) -> None:
+    """Everything finished was called again already."""
+    killed_at_its_end(desk)
+    assert desk.resume(plan_of(lambda: renamed(as_it_was()))) == 200
+    assert ran == ["match_every"]
+
+
+def test_a_moved_call_finds_its_own_record(desk: Desk) -> None:
+    """Names, not positions."""
+
+    def two() -> list[int]:
+        return [collect_all(), renamed(7)]
+
+    desk.dies_at_its_end(plan_of(two))
+    ran.clear()
+    assert desk.resume(plan_of(lambda: [renamed(7), collect_all()])) == [70, 1]
+    assert ran == []
+
+
+def test_a_renamed_call_never_reads_the_old_record(desk: Desk) -> None:
+    """First the new name is asked about, then the old one that was not called again."""
+    killed_at_its_end(desk)
+
+    def with_new_name() -> int:
+        return renamed(extract_all(collect_all()))
+
+    with pytest.raises(PlanChanged, match="match_every"):
+        desk.resume(plan_of(with_new_name))
+    desk.answer("accept")
+    with pytest.raises(PlanChanged, match="match_all was finished before"):
+        desk.resume(plan_of(with_new_name))
+    assert ran == ["match_every"]
+    desk.answer("accept")
+    assert desk.resume(plan_of(with_new_name)) == 20
+    assert ran == ["match_every"]
+
+
+def test_a_removed_call_is_asked_about_when_the_plan_returns(desk: Desk) -> None:
+    killed_at_its_end(desk)
+    shorter = plan_of(lambda: extract_all(collect_all()))
+    with pytest.raises(PlanChanged, match="match_all was finished before, but the plan"):
+        desk.resume(shorter)
+    desk.answer("accept")
+    assert desk.resume(shorter) == 2
+
+
+def test_a_removed_call_inside_a_step_is_asked_about_when_that_step_returns(desk: Desk) -> None:
+    """And the question costs the step no start."""
+    is_short = [False]
+
+    @step
+    def outer_part() -> int:
+        return collect_all() if is_short[0] else renamed(extract_all(collect_all()))
+
+    @task
+    def parted() -> int:
+        return outer_part()
+
+    desk.dies(parted, at="body", phase="before", nth=5)  # the task, outer, collect, extract, match_every
+    is_short[0] = True
+    with pytest.raises(PlanChanged, match="outer_part/extract_all was finished before"):
+        desk.resume(parted)
+    assert desk.snapshot().steps["outer_part"].starts == 1
+    desk.answer("accept")
+    assert desk.resume(parted) == 1
+
+
+def test_an_effect_applied_under_another_path_is_asked_about_before_it_is_sent(desk: Desk) -> None:
+    """Moved into a step, the same invoice would be posted under another key."""
+    provider = Provider(desk.clock)
+    is_moved = [False]
+
+    @effect(provider="accounting", key=lambda invoice: invoice)
+    def post_moved(key: Key, invoice: str) -> str:
+        return provider.apply(key, invoice)
+
+    @step
+    def around(invoice: str) -> str:
+        return post_moved(invoice)
+
+    @task
+    def moving() -> str:
+        return around("INV-7") if is_moved[0] else post_moved("INV-7")
+
+    desk.dies_at_its_end(moving)
+    is_moved[0] = True
+    with pytest.raises(PlanChanged, match="around"):
+        desk.resume(moving)
+    desk.answer("accept")
+    with pytest.raises(PlanChanged, match=r"the same effect was applied as post_moved\[INV-7\]"):
+        desk.resume(moving)
+    assert len(provider.calls) == 1
+    desk.answer("accept")
+    with pytest.raises(PlanChanged, match="not call it again"):
+        desk.resume(moving)
+    desk.answer("accept")
+    assert desk.resume(moving) == "receipt-2"
+
+
+def test_repeated_calls_are_numbered_on_the_line_that_calls_them(desk: Desk) -> None:
+    def thrice() -> list[int]:
+        return [match_all(n) for n in (1, 2, 3)]
+
+    assert desk.run(plan_of(thrice)) == [10, 20, 30]
+    assert [r.path for r in desk.records("step_verified")] == ["match_all", "match_all#2", "match_all#3"]
+
+
+def test_a_duplicate_key_is_refused(desk: Desk) -> None:
+    @step(key=lambda invoice: invoice)
+    def keyed(invoice: str) -> str:
+        return invoice
+
+    with pytest.raises(DuplicateStep):
+        desk.run(plan_of(lambda: keyed.map(["a", "b", "a"])))
+
+
+def test_mapped_items_keep_their_records_when_the_list_is_cut(desk: Desk) -> None:
+    """By key, not by position: the item that is left reads its own record."""
+
+    @step(key=lambda invoice: invoice)
+    def kept_item(invoice: str) -> str:
+        ran.append(invoice)
+        return invoice.upper()
+
+    items = ["a", "b", "c"]
+    plan = plan_of(lambda: kept_item.map(items))
+    desk.dies_at_its_end(plan)
+    ran.clear()
+    items[:] = ["c", "a"]
+    with pytest.raises(PlanChanged, match=r"kept_item\[b\]"):
+        desk.resume(plan)
+    desk.answer("accept")
+    assert desk.resume(plan) == ["C", "A"]
+    assert ran == []
