@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from milepost import declare
 from milepost.errors import BlocksLoop, OutsideRun
@@ -19,7 +19,7 @@ from milepost.protocol.keys import Key
 from milepost.protocol.outcomes import Applied
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.runtime import leases
-from milepost.runtime.active import RunOptions
+from milepost.runtime.active import Options, RunOptions
 from milepost.runtime.adrive import drive_call_async
 from milepost.runtime.children import refuse_strangers
 from milepost.runtime.clock import SystemClock
@@ -261,7 +261,7 @@ class Task(_TaskBase, Generic[P, R]):
         store, options = self._ready(create=False)
         return run_task(self.spec, run_id, None, store, options)  # type: ignore[no-any-return]
 
-    def options(self, **options: Any) -> Task[P, R]:
+    def options(self, **options: Unpack[Options]) -> Task[P, R]:
         """Return this task with other run options (see RunOptions), such as `store=` or `wait=False`."""
         return Task(self.spec, replace(self._options, **options))
 
@@ -283,7 +283,7 @@ class AsyncTask(_TaskBase, Generic[P, R]):
         store, options = self._ready(create=False)
         return await run_task_async(self.spec, run_id, None, store, options)  # type: ignore[no-any-return]
 
-    def options(self, **options: Any) -> AsyncTask[P, R]:
+    def options(self, **options: Unpack[Options]) -> AsyncTask[P, R]:
         """Return this task with other run options (see RunOptions)."""
         return AsyncTask(self.spec, replace(self._options, **options))
 

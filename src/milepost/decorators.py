@@ -21,6 +21,16 @@ from milepost.runtime.registry import register_task
 P = ParamSpec("P")
 R = TypeVar("R")
 Answer: TypeAlias = Found[Any] | NotFound | CannotTell
+Name: TypeAlias = str | int
+Naming: TypeAlias = (
+    Callable[[Any], Name]
+    | Callable[[Any, Any], Name]
+    | Callable[[Any, Any, Any], Name]
+    | Callable[[Any, Any, Any, Any], Name]
+    | Callable[[Any, Any, Any, Any, Any], Name]
+    | Callable[[Any, Any, Any, Any, Any, Any], Name]
+)
+"""A function of the arguments. Not `Callable[..., Name]`, with which strict pyright knows no lambda's parameters."""
 Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
 
@@ -89,7 +99,7 @@ def step(
     sources: Sequence[object] = (),
     unwatched: Sequence[str] = (),
     writes: Sequence[str] = (),
-    key: Callable[..., str | int] | None = None,
+    key: Naming | None = None,
     retry: Retry | None = None,
     version: str | None = None,
     why: Literal["", "expensive", "depended_on", "review"] = "",
@@ -110,7 +120,7 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 def effect(
     *,
     name: str | None = None,
-    key: Callable[..., str | int] | None = None,
+    key: Naming | None = None,
     lookup: Callable[..., Answer | Coroutine[Any, Any, Answer]] | None = None,
     settle: timedelta | None = None,
     key_lifetime: timedelta | None = None,

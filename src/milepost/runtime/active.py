@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from milepost.errors import LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
 from milepost.protocol.ops import Artifact
@@ -36,6 +37,20 @@ class RunOptions:
     environ: Mapping[str, str] = field(default_factory=dict)
     lease_s: float = LEASE_S
     handle_signals: bool = True
+
+
+class Options(TypedDict, total=False):
+    """What `.options(…)` takes: any of the fields of RunOptions."""
+
+    store: Store | None
+    wait: bool
+    clock: Clock | None
+    seal_key: bytes | None
+    watch: Callable[[Record], None] | None
+    waiting: Callable[[str, str], None] | None
+    environ: Mapping[str, str]
+    lease_s: float
+    handle_signals: bool
 
 
 class ActiveRun:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from milepost.errors import BadName, CalledInside, DuplicateStep, OutsideRun, RunStopping, Signal
 from milepost.protocol.call import Call
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 Home: TypeAlias = "asyncio.Task[Any] | int"
 AnySpec: TypeAlias = StepSpec | EffectSpec
+P = ParamSpec("P")
+R = TypeVar("R")
 
 current: ContextVar[Scope | None] = ContextVar("milepost_scope", default=None)
 
@@ -267,11 +269,11 @@ class Scope:
             scope = scope.call.scope if scope.call is not None else None
 
 
-def carry(function: Callable[..., Any]) -> Callable[..., Any]:
+def carry(function: Callable[P, R]) -> Callable[P, R]:
     """Carry the current run into a thread of your own pool: `pool.submit(milepost.carry(extract), x)`."""
     context = copy_context()
 
-    def carried(*args: Any, **kwargs: Any) -> Any:
+    def carried(*args: P.args, **kwargs: P.kwargs) -> R:
         return context.copy().run(function, *args, **kwargs)
 
     return carried
