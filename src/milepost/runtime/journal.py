@@ -209,7 +209,7 @@ def _stored(artifact: Artifact) -> StoredArtifact:
     return StoredArtifact(pointer.digest, pointer.size, pointer.media_type, artifact.data)
 
 
-_ABOUT_QUESTIONS = frozenset((QuestionAsked, AnswerEntered))
+_ABOUT_QUESTIONS = frozenset((QuestionAsked, AnswerEntered, RunEnded))
 
 
 def _question_row(run_id: str, asked: QuestionAsked, *, closed: bool = False) -> QuestionRow:
