@@ -61,7 +61,7 @@ def error_record(error: BaseException) -> ErrorRecord:
     name = (
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     )
-    return ErrorRecord(type=cut(name, 200), text=cut(redact(_text(error)), ERROR_SIZE_MAX))
+    return ErrorRecord(type=cut(name, 200), text=kept_text(_text(error)))
 
 
 def _text(error: BaseException) -> str:
@@ -69,6 +69,11 @@ def _text(error: BaseException) -> str:
         return str(error)
     except BaseException as own:  # noqa: BLE001 – a user's __str__ may raise anything; the record must still be written
         return f"(its text cannot be read: {type(own).__name__})"
+
+
+def kept_text(text: str, size_max: int = ERROR_SIZE_MAX) -> str:
+    """Return what users' code says as it may be kept: without secret values, cut to so many bytes."""
+    return cut(redact(text), size_max)
 
 
 def cut(text: str, size_max: int) -> str:

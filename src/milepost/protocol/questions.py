@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from milepost.protocol.failure import cut
 from milepost.protocol.ops import Artifact, Ask
 from milepost.records.canonical import canonical, digest
-from milepost.records.model import Choice, Pointer, QuestionAsked, QuestionKind
+from milepost.records.model import ERROR_SIZE_MAX, Choice, Pointer, QuestionAsked, QuestionKind
 
 _STOP = Choice("stop", "End this run here. What was done stands; go on later with `milepost fork`.")
 
@@ -74,7 +75,7 @@ def ask(
         question_id="q-" + digest(f"{run_id}\0{number}\0{kind}\0{path}".encode())[:10],
         question_kind=kind.value,
         path=path,
-        sentence=sentence,
+        sentence=cut(sentence, ERROR_SIZE_MAX),
         choices=tuple(choice for choice in CHOICES[kind] if choice.name not in without),
         evidence=kept.pointer if kept else None,
         about=dict(about or {}),

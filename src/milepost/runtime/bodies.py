@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from milepost.errors import Signal
-from milepost.protocol.failure import error_record
+from milepost.protocol.failure import error_record, kept_text
 from milepost.protocol.keys import Key
 from milepost.protocol.ops import Body, Ended, LookUp, Send, Verify
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
@@ -149,6 +149,8 @@ def answer(call: RuntimeCall, key: str) -> object:
 
 
 def answer_of(said: object) -> Found[Any] | NotFound | CannotTell:
-    if isinstance(said, (Found, NotFound, CannotTell)):
+    if isinstance(said, CannotTell):
+        return CannotTell(kept_text(str(said.reason)))
+    if isinstance(said, (Found, NotFound)):
         return said
     return CannotTell(f"the lookup returned {type(said).__name__}, expected Found, NotFound or CannotTell")

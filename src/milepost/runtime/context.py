@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from milepost.errors import NotEncodable, OutsideRun
-from milepost.protocol.failure import cut
+from milepost.protocol.failure import kept_text
 from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical, parse
 from milepost.records.model import HeartbeatRecorded
@@ -15,6 +15,9 @@ from milepost.runtime.scope import Scope, current
 
 CURSOR_SIZE_MAX = 4 * 1024
 """Bytes of JSON a heartbeat's cursor may take."""
+
+NOTE_SIZE_MAX = 500
+"""Bytes of a heartbeat's note that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def heartbeat(done: int, total: int | None = None, note: str = "", *, cursor: An
         attempt=scope.attempt,
         done=done,
         total=total,
-        note=cut(note, 500),
+        note=kept_text(note, NOTE_SIZE_MAX),
         cursor=None if cursor is None else {"value": parse(data)},
     )
     scope.check_process("heartbeat")
