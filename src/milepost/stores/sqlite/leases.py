@@ -77,8 +77,10 @@ class Leases:
         try:
             with self._writer.transaction("release lease") as connection:
                 connection.execute(SQL["release_lease"], (lease.run_id, lease.token))
-        finally:
-            self._locks.drop(lease.run_id, lease.token)
+        except BaseException:
+            self._free(lease)  # the row still says held: only a free lock file tells the next starter otherwise
+            raise
+        self._locks.drop(lease.run_id, lease.token)
 
     def _take(self, run_id: str, token: int, holder: Holder) -> Lease:
         self._locks.take(run_id, token)

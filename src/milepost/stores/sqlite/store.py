@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from milepost.artifacts.files import ArtifactFiles
-from milepost.errors import StoreUnavailable
+from milepost.errors import ForeignDatabase, StoreUnavailable
 from milepost.records.model import AnswerRow, ClaimRow, RunStatus
 from milepost.records.seal import Place
 from milepost.stores.contract import (
@@ -74,7 +74,8 @@ class SqliteStore:
     def _connect(self, connect: Connect) -> None:
         with ExitStack() as undo:
             writing = undo.enter_context(closing(connect(self.location)))
-            schema_of(writing, self.location)  # refuses a newer store before any setting is touched
+            if schema_of(writing, self.location) == 0:  # refuses a newer store, too, before any setting is touched
+                raise ForeignDatabase(location=self.location, reason="it has our application_id but not our tables")
             set_up(writing, self.location)
             migrate(writing, self.location)
             reading = undo.enter_context(closing(connect(self.location)))
