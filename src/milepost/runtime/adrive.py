@@ -226,7 +226,7 @@ async def _run_here(scope: Scope, call: RuntimeCall, function: Callable[[], Awai
         error = raised
     finally:
         current.reset(token)
-    if scope.is_awaited:
+    if scope.has_calls_to_come:
         await asyncio.sleep(0)  # a task created on the body's last line begins now
     while not scope.end():
         await scope.run.bell.wait_async(lambda: scope.active == 0)

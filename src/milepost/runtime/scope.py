@@ -101,14 +101,12 @@ class Scope:
 
     # ── naming ──────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(
-        self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, own: bool | None = None
-    ) -> RuntimeCall:
+    def begin(self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RuntimeCall:
         """Name a call. Raises: DuplicateStep, BadName, NotEncodable, CalledInside, OutsideRun in a forked child."""
         self._check_open(spec)
         bound = spec.arguments.bind(args, dict(kwargs))
         encoded = spec.arguments.encode(bound)
-        branch = (here() != self.home) if own is None else not own
+        branch = here() != self.home
         if not branch:
             self.note_caught(own_line_only=True)
         item_key = self._item_key(spec, args, kwargs)
@@ -249,7 +247,7 @@ class Scope:
             self.run.changed()
 
     @property
-    def is_awaited(self) -> bool:
+    def has_calls_to_come(self) -> bool:
         """Say whether calls were named that are not under way: tasks created on the body's last line."""
         return self._waiting > 0
 
