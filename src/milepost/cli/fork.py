@@ -8,12 +8,15 @@ import shlex
 
 import click
 
-from milepost.cli.opened import read_whole, row_of, seal_key, the_store
+from milepost.cli.opened import read_whole, seal_key, the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note
+from milepost.cli.recorded import started_task
+from milepost.errors import MilepostError
 from milepost.protocol.keys import NAME_LENGTH_MAX
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.fork import fork_run
+from milepost.runtime.opening import Opened
 
 
 @click.command("fork")
@@ -32,7 +35,7 @@ def command(run_id: str, step: str, new_id: str | None, as_json: bool) -> int:
       milepost fork october --from match --run-id october-b
     """
     store = the_store()
-    row_of(store, run_id)
+    _declare(read_whole(store, run_id))
     name = new_id if new_id is not None else f"{run_id[: NAME_LENGTH_MAX - 10]}-fork-{secrets.token_hex(2)}"
     fork_run(store, run_id, step, name, seal_key=seal_key(), clock=SystemClock(), environ=os.environ)
     kept = read_whole(store, name).snapshot
@@ -50,3 +53,13 @@ def command(run_id: str, step: str, new_id: str | None, as_json: bool) -> int:
         note(f"run {name} keeps {kept.verified_count} verified and {kept.applied_count} applied of {run_id}.")
         note(f"`milepost resume {shlex.quote(name)}` goes on.")
     return 0
+
+
+def _declare(opened: Opened) -> None:
+    """Import the run's task, so that it is known which of its effects share their keys with other runs."""
+    started = opened.snapshot.started
+    try:
+        if started is not None:
+            started_task(started)
+    except MilepostError as error:
+        note(f'Its task cannot be imported, so open keys of scope="task" stay with {opened.row.run_id}: {error}')

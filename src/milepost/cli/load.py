@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
 from milepost.api import AsyncTask, Task
+from milepost.cli.output import only_results_on_stdout
 from milepost.errors import MilepostError, UnknownTask
 
 T = TypeVar("T")
@@ -95,9 +96,10 @@ def _look_in(folder: Path) -> None:
 
 
 def _imported(target: str, load: Callable[[], T]) -> T:
-    """Run a module's code; what it raises becomes UnknownTask with the user's file and line."""
+    """Run a module's code; what it prints goes to stderr, what it raises becomes UnknownTask with file and line."""
     try:
-        return load()
+        with only_results_on_stdout():
+            return load()
     except (MilepostError, KeyboardInterrupt):
         raise
     except BaseException as error:

@@ -10,7 +10,7 @@ import click
 from milepost.cli.declared import call_object, task_object, warnings
 from milepost.cli.load import AnyTask, load_task
 from milepost.cli.options import json_option
-from milepost.cli.output import emit, only_results_on_stdout, say
+from milepost.cli.output import emit, say
 from milepost.protocol.spec import EffectSpec, StepSpec
 from milepost.runtime.registry import declared_calls
 
@@ -28,14 +28,13 @@ def command(target: str, as_json: bool) -> int:
     Example:
       milepost map plan.py:reconcile
     """
-    with only_results_on_stdout():
-        task = load_task(target)
-        calls = declared_for(task)
-        found = {
-            **task_object(task.spec),
-            "calls": [call_object(call) for call in calls],
-            "warnings": [warning for call in calls for warning in warnings(task.spec, call)],
-        }
+    task = load_task(target)
+    calls = declared_for(task)
+    found = {
+        **task_object(task.spec),
+        "calls": [call_object(call) for call in calls],
+        "warnings": [warning for call in calls for warning in warnings(task.spec, call)],
+    }
     if as_json:
         emit(found)
     else:

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any
 
 STYLES = {
@@ -54,9 +54,10 @@ def say(text: object = "", *, lines: bool = False) -> None:
 
 
 def note(text: object, *, lines: bool = False) -> None:
-    """Write one line about what happens to stderr."""
-    sys.stderr.write(inert(text, lines=lines) + "\n")
-    sys.stderr.flush()
+    """Write one line about what happens to stderr; that nobody reads it any more stops no run."""
+    with suppress(OSError):
+        sys.stderr.write(inert(text, lines=lines) + "\n")
+        sys.stderr.flush()
 
 
 def emit(value: Any, *, one_line: bool = False) -> None:

@@ -10,18 +10,24 @@ from milepost.cli.load import AnyTask, load_task
 from milepost.cli.opened import read_whole
 from milepost.cli.output import emit, note, say
 from milepost.errors import RunUnknown
+from milepost.records.model import RunStarted
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
 
 
 def recorded_task(store: Store, opened: Opened) -> AnyTask:
-    """Go to the folder a run was started in and import its task. Raises: what keeps it from being trusted or found."""
+    """Return the task of a run that can be trusted. Raises: what keeps it from being trusted or found."""
     started = opened.snapshot.started
     if opened.refusal is not None:
         raise opened.refusal
     if started is None:
         raise RunUnknown(run_id=opened.row.run_id, location=f"{store.location} (it died before its first record)")
+    return started_task(started)
+
+
+def started_task(started: RunStarted) -> AnyTask:
+    """Go to the folder a run was started in and import its task. Raises: UnknownTask."""
     if Path(started.folder).is_dir():
         os.chdir(started.folder)
     else:

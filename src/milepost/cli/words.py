@@ -41,14 +41,15 @@ def clock_time(moment: str) -> str:
 
 
 def amount(size: int) -> str:
-    """Say a size in bytes: 312 B, 4.2 KB, 17 MB."""
+    """Say a size in bytes: 312 B, 4.2 KB, 17 MB; from TB on nothing larger."""
     if size < 1000:
         return f"{size} B"
     value = float(size)
-    units = iter(("KB", "MB", "GB", "TB"))
-    value, unit = value / 1000, next(units)
-    while value >= 1000:
-        value, unit = value / 1000, next(units)
+    unit = ""
+    for unit in ("KB", "MB", "GB", "TB"):  # noqa: B007 – the one it stopped at
+        value /= 1000
+        if value < 1000:
+            break
     return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
 
 

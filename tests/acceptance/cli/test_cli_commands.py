@@ -95,3 +95,16 @@ def test_an_async_task_without_a_result_writes_nothing_to_stdout(shell: Shell) -
     ended = shell.run("run", "letters.py:quiet", "--run-id", "q")
     assert (ended.status, ended.out) == (0, "")
     assert shell.run("resume", "q", "--json").json["result"] is None
+
+
+def test_what_a_module_prints_while_it_is_imported_does_not_get_into_the_json(shell: Shell) -> None:
+    """Also what it starts as a child process."""
+    (shell.folder / "loud.py").write_text(
+        "import subprocess\nfrom milepost import task\n\nprint('imported')\nsubprocess.run(['echo', 'a child'])\n\n"
+        "@task\ndef loud() -> int:\n    subprocess.run(['echo', 'a child'])\n    return 1\n"
+    )
+    assert shell.run("map", "loud.py", "--json").json["task"] == "loud"
+    ended = shell.run("run", "loud.py", "--run-id", "one", "--json")
+    assert ended.json["result"] == 1
+    assert ended.err.count("a child") == 2
+    assert shell.run("resume", "one", "--json").json["result"] == 1
