@@ -1,7 +1,8 @@
 """Who may write to a run: leases with growing tokens in the `runs` table, proof of death from lock files.
 
 Every grant and every check happens inside one write transaction, so two starters exclude each other
-whether they are threads, stores or processes. Reads no clock. Called by SqliteStore.
+whether they are threads, stores or processes; none is flushed by itself (`Writer.unflushed` says why).
+Reads no clock. Called by SqliteStore.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Leases:
         """
         lease: Lease | None = None
         try:
-            with self._writer.transaction("create run") as connection:
+            with self._writer.unflushed("create run") as connection:
                 if connection.execute(SQL["pruned"], (run.run_id,)).fetchone():
                     return None
                 if connection.execute(SQL["create_run"], _new_values(run)).rowcount != 1:
@@ -48,7 +49,7 @@ class Leases:
         """
         lease: Lease | None = None
         try:
-            with self._writer.transaction("acquire") as connection:
+            with self._writer.unflushed("acquire") as connection:
                 found = _newest(connection, run_id)
                 if found is None:
                     return None
@@ -65,7 +66,7 @@ class Leases:
 
     def renew(self, lease: Lease, at: str) -> bool:
         """Count one sign of life; False when a later token exists. Crash: counted or not."""
-        with self._writer.transaction("renew lease") as connection:
+        with self._writer.unflushed("renew lease") as connection:
             done = connection.execute(SQL["renew_lease"], (at, lease.run_id, lease.token))
             return done.rowcount == 1
 
@@ -75,7 +76,7 @@ class Leases:
         Raises: StoreUnavailable when the row could not be written; the lock is free all the same.
         """
         try:
-            with self._writer.transaction("release lease") as connection:
+            with self._writer.unflushed("release lease") as connection:
                 connection.execute(SQL["release_lease"], (lease.run_id, lease.token))
         except BaseException:
             self._free(lease)  # the row still says held: only a free lock file tells the next starter otherwise

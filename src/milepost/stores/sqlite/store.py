@@ -32,7 +32,7 @@ from milepost.stores.contract import (
 from milepost.stores.sqlite import inbox, rows
 from milepost.stores.sqlite.carried import CarriedArtifacts
 from milepost.stores.sqlite.check import check
-from milepost.stores.sqlite.committer import Committer
+from milepost.stores.sqlite.committer import AppendTicket, Committer
 from milepost.stores.sqlite.connection import Connect, Reader, Writer, connect_sqlite, set_up
 from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.leases import Leases
@@ -69,6 +69,7 @@ class SqliteStore:
         self._leases = Leases(self._writer, self._locks)
         self._batches = BatchWriter(self._writer, self._files.path)
         self._committer = Committer(self._batches.commit, self.location)
+        self._newest: dict[str, AppendTicket] = {}  # of each run that is held here
         _open_stores.add(self)
 
     def _connect(self, connect: Connect) -> None:
@@ -122,15 +123,18 @@ class SqliteStore:
         return self._leases.renew(lease, at)
 
     def release(self, lease: Lease) -> None:
-        """Commit what is appended and give the run back. Crash: given back, or held by a dead process."""
-        self._committer.flush()
+        """Commit what is appended to the run and give it back. Crash: given back, or held by a dead process."""
+        newest = self._newest.pop(lease.run_id, None)
+        if newest is not None:
+            self._committer.settle(newest)
         self._leases.release(lease)
 
     # ── the journal ──
 
     def append(self, batch: Batch) -> Ticket:
         """Take a batch for the next commit. Crash: none of it, or all of it and all before it."""
-        return self._committer.append(batch)
+        ticket = self._newest[batch.run_id] = self._committer.append(batch)
+        return ticket
 
     def records(self, run_id: str, *, chain: str | None = None, after: int = 0) -> list[StoredRecord]:
         """Return records with seq > after in order: of one chain ('' is the task's), or of all (None)."""
