@@ -197,20 +197,28 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
 
 
 async def _body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
-    return await _run(call, lambda: bodies.scope_of_body(run, call), call.args, call.kwargs or {})
+    function = call.spec.function
+    return await _run(call, function, lambda: bodies.scope_of_body(run, call), call.args, call.kwargs or {})
 
 
 async def _send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
     if call.cancelled:
         return Ended(error=NotApplied("cancelled before it was sent"))
     args, kwargs = bodies.recorded_arguments(call)
-    return await _run(call, lambda: bodies.scope_of_effect(run, call), (Key(op.key), *args), kwargs)
+    function = crash.function_to_send(call)
+    return await _run(call, function, lambda: bodies.scope_of_effect(run, call), (Key(op.key), *args), kwargs)
 
 
-async def _run(call: RuntimeCall, scope: Callable[[], Scope], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Ended:
+async def _run(
+    call: RuntimeCall,
+    function: Callable[..., Any],
+    scope: Callable[[], Scope],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> Ended:
     if call.spec.is_async:
-        return await _run_here(scope(), call, lambda: call.spec.function(*args, **kwargs))
-    return await _run_in_thread(call, lambda: bodies.run_in(scope(), lambda: call.spec.function(*args, **kwargs)))
+        return await _run_here(scope(), call, lambda: function(*args, **kwargs))
+    return await _run_in_thread(call, lambda: bodies.run_in(scope(), lambda: function(*args, **kwargs)))
 
 
 async def _run_here(scope: Scope, call: RuntimeCall, function: Callable[[], Awaitable[object]]) -> Ended:

@@ -17,6 +17,7 @@ from milepost.protocol.ops import Body, Ended, LookUp, Send, Verify
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.spec import Verifier
 from milepost.records.arguments import ArgumentsCodec
+from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.scope import RuntimeCall, Scope, current
 
@@ -27,7 +28,8 @@ def body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
 
 def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
     args, kwargs = recorded_arguments(call)
-    return run_in(scope_of_effect(run, call), lambda: call.spec.function(Key(op.key), *args, **kwargs))
+    function = crash.function_to_send(call)
+    return run_in(scope_of_effect(run, call), lambda: function(Key(op.key), *args, **kwargs))
 
 
 def scope_of_body(run: ActiveRun, call: RuntimeCall) -> Scope:

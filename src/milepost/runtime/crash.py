@@ -9,9 +9,23 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from milepost.runtime.scope import RuntimeCall
 
 armed: Callable[[str, str], None] | None = None
 """Called with the label of the operation and the phase: "before", "done" or "durable"."""
+
+sending: Callable[[RuntimeCall], Callable[..., Any]] | None = None
+"""Given a call about to be sent, returns the function to send with: a drill notes what it did, or loses its answer."""
+
+
+def function_to_send(call: RuntimeCall) -> Callable[..., Any]:
+    """Return an effect's own function, unless a drill stands between it and the provider."""
+    function: Callable[..., Any] = call.spec.function
+    return function if sending is None else sending(call)
+
 
 
 def arm_from(environ: Mapping[str, str]) -> None:
