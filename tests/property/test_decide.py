@@ -35,7 +35,12 @@ DECISIONS = typing.get_args(rules.Decision)
 # ── journals ────────────────────────────────────────────────────────────────────────────────────────
 
 LINES = st.lists(
-    st.tuples(st.integers(0, 14), st.integers(0, 5), st.sampled_from(list(m.QuestionKind)), st.integers(0, 3)),
+    st.tuples(
+        st.sampled_from([0, 0, 1, 1, 2, 3, 4, 5, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12, 13, 14]),
+        st.integers(0, 5),
+        st.sampled_from(list(m.QuestionKind)),
+        st.integers(0, 3),
+    ),
     max_size=40,
 )
 """What may happen to a run, one line after another; what cannot happen at its place is left out."""
@@ -128,11 +133,13 @@ WORLDS = st.builds(
     World,
     at=st.just(format_time(START)),
     run_id=st.just("r"),
-    refusal=st.none() | st.just(CorruptRecord(run_id="r", record="record 3", reason="its seal does not hold")),
-    went_back_to=st.none() | st.integers(0, 5),
+    refusal=st.sampled_from(
+        [*[None] * 9, CorruptRecord(run_id="r", record="record 3", reason="its seal does not hold")]
+    ),
+    went_back_to=st.sampled_from([*[None] * 4, 3]),
     witnessed=st.integers(5, 9),
-    cancel=st.none() | st.just(("ada", format_time(START), "not needed")),
-    sources=st.none() | st.lists(SOURCES, max_size=3),
+    cancel=st.sampled_from([*[None] * 3, ("ada", format_time(START), "not needed")]),
+    sources=st.none() | st.just([]) | st.lists(SOURCES, max_size=3),
     has_put_back=st.booleans(),
     lookups=st.none() | LOOKUPS,
     versions=st.none() | st.lists(VERSIONS, max_size=2),

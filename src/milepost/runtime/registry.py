@@ -38,11 +38,14 @@ def name_in(path: str) -> str:
 
 
 def spec_of(path: str, versions: Mapping[str, Any]) -> StepSpec | EffectSpec | None:
-    """Return what is declared under a path's name; of several the one with these versions, else None."""
+    """Return what is declared under a path's name; of several the only one with this code, else None.
+
+    Two that differ in nothing but where they are declared may ask different providers: nobody guesses which.
+    """
     declared = list(_CALLS.get(name_in(path), {}).values())
-    if len(declared) == 1:
-        return declared[0]
-    return next((spec for spec in declared if spec.versions.get("code") == versions.get("code")), None)
+    if len(declared) > 1:
+        declared = [spec for spec in declared if spec.versions.get("code") == versions.get("code")]
+    return declared[0] if len(declared) == 1 else None
 
 
 def declared_calls(module: str) -> list[StepSpec | EffectSpec]:

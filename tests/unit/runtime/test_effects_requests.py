@@ -1,0 +1,189 @@
+"""The exact request: what is recorded before a send is what is sent, then and later; files belong to it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desk import Desk
+from posting import posting
+from provider import Provider
+
+from milepost import CannotTell, Found, Key, NotFound, Retry, effect, step, task
+from milepost.errors import OutcomeUnknown, RequestChanged
+from milepost.runtime import crash
+from milepost.runtime.registry import spec_of
+
+LEASE_S = 30.0
+
+
+def mailing(provider: Provider, letter: Path) -> Any:
+    @effect(provider="mail", key_lifetime=timedelta(days=1))
+    def mail_letter(key: Key, letter: Path) -> str:
+        return provider.apply(key, letter.read_text())
+
+    @task
+    def mails() -> str:
+        return mail_letter(letter)
+
+    return mails
+
+
+@pytest.fixture
+def letter(tmp_path: Path) -> Path:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear supplier")
+    return path
+
+
+def test_the_content_of_a_file_is_part_of_the_request_while_it_is_open(desk: Desk, letter: Path) -> None:
+    """The same path with another letter in it is another mail."""
+    provider = Provider(desk.clock, honours_keys=True)
+    plan = mailing(provider, letter)
+    desk.dies(plan, at="send")
+    letter.write_text("Dear customer")
+    with pytest.raises(OutcomeUnknown, match="another call"):
+        desk.resume(plan)
+    assert len(provider.calls) == 1
+
+
+def test_the_content_of_a_file_is_part_of_the_request_when_it_is_applied(desk: Desk, letter: Path) -> None:
+    provider = Provider(desk.clock, honours_keys=True)
+    plan = mailing(provider, letter)
+    desk.dies_at_its_end(plan)
+    letter.write_text("Dear customer")
+    with pytest.raises(RequestChanged):
+        desk.resume(plan)
+    desk.answer("send")
+    assert desk.resume(plan) == "receipt-2"
+    assert [body for _, body, _ in provider.ledger] == ["Dear supplier", "Dear customer"]
+
+
+def test_an_equal_file_is_an_equal_request(desk: Desk, letter: Path) -> None:
+    provider = Provider(desk.clock, honours_keys=True)
+    plan = mailing(provider, letter)
+    desk.dies(plan, at="send")
+    letter.write_text("Dear supplier")
+    assert desk.resume(plan) == "receipt-1"
+    assert len(provider.ledger) == 1
+
+
+def test_an_unwatched_argument_is_no_part_of_the_request(desk: Desk) -> None:
+    """A client object with its connection differs in every process."""
+    provider = Provider(desk.clock, honours_keys=True)
+
+    @effect(provider="accounting", unwatched=("client",), key_lifetime=timedelta(days=1))
+    def post_by_client(key: Key, amount: int, client: object) -> str:
+        return provider.apply(key, amount)
+
+    @task
+    def by_client() -> str:
+        return post_by_client(10, object())
+
+    desk.dies(by_client, at="send")
+    assert desk.resume(by_client) == "receipt-1"
+
+
+def test_arguments_changed_in_place_by_the_effect_are_sent_as_recorded(desk: Desk) -> None:
+    """A first send that spoiled its own arguments must not spoil the second."""
+    provider = Provider(desk.clock)
+    bodies: list[list[int]] = []
+
+    def never_there(key: Key, amounts: list[int]) -> Found[str] | NotFound | CannotTell:
+        return NotFound() if len(bodies) < 2 else CannotTell("busy")
+
+    @effect(provider="accounting", lookup=never_there, settle=timedelta(0), retry=Retry(on=ConnectionError, attempts=2))
+    def post_amounts(key: Key, amounts: list[int]) -> str:
+        bodies.append(list(amounts))
+        amounts.append(99)
+        if len(bodies) == 1:
+            raise ConnectionError
+        return provider.apply(key, amounts)
+
+    @task
+    def amounts_posted() -> str:
+        return post_amounts([1, 2])
+
+    assert desk.run(amounts_posted) == "receipt-1"
+    assert bodies == [[1, 2], [1, 2]]
+
+
+def test_nothing_is_sent_later_than_a_third_of_the_lease_after_its_intent(desk: Desk) -> None:
+    """A process that slept between intent and send may no longer be the one that speaks for the run."""
+    provider = Provider(desk.clock)
+    naps = [True]
+
+    def sleeps_after_intent(label: str, phase: str) -> None:
+        if (label, phase) == ("append:intent_recorded", "durable") and naps:
+            naps.pop()
+            desk.clock.move(timedelta(seconds=LEASE_S / 3 + 1))
+
+    crash.armed = sleeps_after_intent
+    try:
+        assert desk.run(posting(provider), "INV-7", lease_s=LEASE_S) == "receipt-1"
+    finally:
+        crash.armed = None
+    first, second = desk.records("outcome_recorded")
+    assert (first.outcome, first.error.type) == ("rejected", "NotSent")
+    assert second.outcome == "applied"
+    assert len(provider.calls) == 1
+
+
+def test_an_intent_is_durable_before_anything_is_sent(desk: Desk) -> None:
+    """Whoever dies while sending leaves the exact request, its key and its time behind."""
+    provider = Provider(desk.clock)
+    seen: list[Any] = []
+
+    def send(provider: Provider, key: str, amount: int) -> str:
+        kept, desk_store = desk.store, desk.store
+        desk.next_process()
+        (intent,) = desk.records("intent_recorded")
+        desk.store = kept
+        assert desk_store is kept
+        seen.append((intent.key, intent.provider, intent.effect, intent.attempt))
+        return provider.apply(key, amount)
+
+    desk.run(posting(provider, send=send), "INV-7")
+    assert seen == [(provider.calls[0], "accounting", "post_invoice", 1)]
+
+
+def test_an_effect_that_two_declarations_could_mean_is_not_looked_up_before_its_plan(desk: Desk) -> None:
+    """The lookup of another provider would say not found, and the send would be repeated."""
+
+    def declared() -> Any:
+        @effect(provider="one")
+        def post_ambiguous(key: Key) -> None: ...
+
+        return post_ambiguous
+
+    def declared_elsewhere() -> Any:
+        @effect(provider="two")
+        def post_ambiguous(key: Key) -> None: ...
+
+        return post_ambiguous
+
+    first, second = declared(), declared_elsewhere()
+    assert dict(first.spec.versions) == dict(second.spec.versions)
+    assert spec_of("post_ambiguous", first.spec.versions) is None
+
+
+def test_a_step_around_an_effect_gives_it_its_path_and_its_key(desk: Desk) -> None:
+    provider = Provider(desk.clock)
+
+    @effect(provider="accounting")
+    def post_in_step(key: Key) -> str:
+        return provider.apply(key, "x")
+
+    @step
+    def wraps(number: int) -> str:
+        return post_in_step()
+
+    @task
+    def wrapped() -> list[str]:
+        return [wraps(1), wraps(2)]
+
+    assert desk.run(wrapped) == ["receipt-1", "receipt-2"]
+    assert [r.path for r in desk.records("intent_recorded")] == ["wraps/post_in_step", "wraps#2/post_in_step"]
+    assert len(set(provider.calls)) == 2
