@@ -21,7 +21,7 @@ from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.records.model import AnswerRow, QuestionAsked, Record, decode_record
 from milepost.runtime import crash
 from milepost.runtime.opening import read_snapshot
-from milepost.stores.contract import Holder, Lease, QuestionRow, Store
+from milepost.stores.contract import QuestionRow, Store
 from milepost.stores.memory import MemoryStore
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -107,8 +107,11 @@ class Desk:
         return left / path.name
 
     def _let_the_store_settle(self) -> None:
-        """Let pass the moment after which an append nobody waited for is durable: giving back any lease does."""
-        self.store.release(Lease("no run", 0, Holder("", "", 0, "")))
+        """Let pass the moment after which an append nobody waited for is durable."""
+        if isinstance(self.store, MemoryStore):
+            self.store.flush()
+        elif isinstance(self.store, SqliteStore):
+            self.store._committer.flush()
 
     def _forget_what_the_dead_said(self) -> None:
         """Take back what a dead process told its witness while it was unwound."""
