@@ -6,6 +6,7 @@ The words for doubt are the table of the design (§5, An open intent). Called by
 from __future__ import annotations
 
 import inspect
+from pathlib import PurePath
 from typing import Any
 
 from milepost.cli.inputs import type_name
@@ -41,7 +42,8 @@ def task_object(task: TaskSpec) -> dict[str, Any]:
 
 
 def _input(parameter: inspect.Parameter, hint: Any) -> str:
-    default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+    value = str(parameter.default) if isinstance(parameter.default, PurePath) else repr(parameter.default)
+    default = "" if parameter.default is parameter.empty else f" = {value}"
     return f"{parameter.name}: {type_name(hint)}{default}"
 
 

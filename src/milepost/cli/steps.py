@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -119,19 +119,38 @@ def _effect_about(effect: EffectState) -> str:
 
 
 def shown_rows(rows: Sequence[Row], *, every: bool) -> list[tuple[object, ...]]:
-    """Return table rows; more than ITEMS_MAX equal siblings in a row become one line that counts them."""
-    shown: list[tuple[object, ...]] = []
-    for _, equal in groupby(rows, key=lambda row: (row.path.rpartition("/")[0], name_in(row.path), row.stands)):
-        group = list(equal)
+    """Return table rows, inner ones below their step; more than ITEMS_MAX equal siblings are counted in one."""
+    inside: dict[str, list[Row]] = {}
+    for row in rows:
+        inside.setdefault(row.path.rpartition("/")[0], []).append(row)
+    return list(_shown(inside, [""], every))
+
+
+def _shown(inside: dict[str, list[Row]], bodies: Sequence[str], every: bool) -> Iterator[tuple[object, ...]]:
+    """Show what is inside these bodies; of several, which one line stands for, everything equal is counted together."""
+    rows = [row for body in bodies for row in inside.get(body, ())]
+    for group in _groups(rows, across=len(bodies) > 1):
         if every or len(group) <= ITEMS_MAX:
-            shown += [_line(row) for row in group]
+            for row in group:
+                yield _line(row, row.path if len(bodies) > 1 else row.path.rpartition("/")[2])
+                yield from _shown(inside, [row.path], every)
         else:
-            shown.append(_counted(group))
-    return shown
+            yield _counted(group)
+            yield from _shown(inside, [row.path for row in group], every)
 
 
-def _line(row: Row) -> tuple[object, ...]:
-    name = "  " * row.depth + row.path.rpartition("/")[2]
+def _groups(rows: Sequence[Row], *, across: bool) -> Iterable[list[Row]]:
+    """Put equal rows together: neighbours only, or all of them."""
+    ordered = sorted(rows, key=_likeness) if across else rows
+    return (list(group) for _, group in groupby(ordered, key=_likeness))
+
+
+def _likeness(row: Row) -> tuple[str, str]:
+    return name_in(row.path), row.stands
+
+
+def _line(row: Row, shown_as: str) -> tuple[object, ...]:
+    name = "  " * row.depth + shown_as
     took = lasting(row.duration_s) if row.duration_s else ""
     size = amount(row.output_size) if row.output_size is not None else ""
     about = "; ".join([*row.marks, *([f"ref {row.ref}"] if row.ref else []), *([row.about] if row.about else [])])

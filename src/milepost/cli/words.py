@@ -14,7 +14,7 @@ def lasting(seconds: float) -> str:
     if seconds < 0.1:
         return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
     whole = int(seconds)
     for unit, size, small, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
         if whole >= size:

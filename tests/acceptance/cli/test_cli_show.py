@@ -45,6 +45,20 @@ def test_show_counts_the_items_of_a_map_unless_all_is_asked_for(shell: Shell) ->
     assert len([s for s in shell.run("show", "many", "--json").json["steps"] if s["path"].startswith("post[")]) == 9
 
 
+def test_show_counts_what_is_inside_the_items_of_a_map_across_them() -> None:
+    """Forty batches of five effects are two lines; the one that is open is named in full."""
+    from milepost.cli.steps import Row, shown_rows
+
+    rows = []
+    for batch in range(40):
+        rows.append(Row(f"batch[{batch}]", "step", "verified", 1, 1.0))
+        stands = ["applied"] * 5 if batch != 7 else ["applied", "open", "applied", "applied", "applied"]
+        rows += [Row(f"batch[{batch}]/post[{n}]", "effect", word, 1, 0.1) for n, word in enumerate(stands)]
+    shown = [(str(line[0]), line[1]) for line in shown_rows(rows, every=False)]
+    assert shown == [("batch × 40", "verified"), ("  post × 199", "applied"), ("  batch[7]/post[1]", "open")]
+    assert len(shown_rows(rows, every=True)) == 240
+
+
 def test_show_step_gives_one_checkpoint_in_full(shell: Shell) -> None:
     """Its records with seals, its output, its versions."""
     shell.run(*RUN)

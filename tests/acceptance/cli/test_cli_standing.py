@@ -55,6 +55,7 @@ def test_a_holder_elsewhere_is_dead_when_silent_for_a_lease() -> None:
         (0, "0 s"),
         (0.012, "12 ms"),
         (0.44, "0.4 s"),
+        (1.0, "1 s"),
         (59.9, "59 s"),
         (60, "1 min"),
         (185, "3 min 5 s"),
