@@ -199,6 +199,8 @@ class RunEnded(Record):
     files: Pointer | None = None
     error: ErrorRecord | None = None
     path: str | None = None  # the step at which it failed
+    until: str | None = None  # the time a waiting run waits for
+    reason: str | None = None  # and why
 
     def chain(self) -> str:
         return ""

@@ -173,7 +173,7 @@ class Journal:
     def _progress(self, last: Record) -> Progress:
         s = self.snapshot
         status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
-        detail = (str(last.error) if last.error else "") if isinstance(last, RunEnded) else ""
+        detail = _detail(last) if isinstance(last, RunEnded) else ""
         return Progress(status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300])
 
     def _questions(self, records: Sequence[Record]) -> list[QuestionRow]:
@@ -210,6 +210,13 @@ def _stored(artifact: Artifact) -> StoredArtifact:
 
 
 _ABOUT_QUESTIONS = frozenset((QuestionAsked, AnswerEntered, RunEnded))
+
+
+def _detail(ended: RunEnded) -> str:
+    """Say in the list of runs how a journey ended, or until when it waits."""
+    if ended.until is not None:
+        return f"until {ended.until}: {ended.reason}"
+    return str(ended.error) if ended.error else ""
 
 
 def _question_row(run_id: str, asked: QuestionAsked, *, closed: bool = False) -> QuestionRow:

@@ -275,7 +275,9 @@ def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
         noted = error_record(error)
     now = yield Now()
     path = str(error.facts.get("path", "")) if isinstance(error, MilepostError) else None
-    yield Append((RunEnded(at=now.text, status=status, error=noted, path=path or None),), wait=True)
+    until, reason = run.waiting if status is RunStatus.WAITING and run.waiting else (None, None)
+    record = RunEnded(at=now.text, status=status, error=noted, path=path or None, until=until, reason=reason)
+    yield Append((record,), wait=True)
 
 
 def _end(run: ActiveRun, status: RunStatus) -> Steps[None]:

@@ -86,6 +86,8 @@ def unanswered(store: Store, run_id: str | None = None) -> list[QuestionRow]:
 
 def waits_until(snapshot: Snapshot) -> str | None:
     """Return the recorded time before which a waiting run does not go on, None when it waits for none."""
+    if snapshot.ended is not None and snapshot.ended.until is not None:
+        return snapshot.ended.until
     steps = [s.until for s in snapshot.steps.values() if s.until is not None and not s.finished]
     effects = [e.until for e in snapshot.effects.values() if e.until is not None and not e.finished]
     return min([*steps, *effects], default=None)

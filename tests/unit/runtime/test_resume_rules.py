@@ -29,6 +29,7 @@ from milepost.errors import (
 )
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.runtime.scope import current
+from milepost.runtime.standing import waits_until
 from milepost.stores.memory import MemoryStore
 
 ran: list[str] = []
@@ -530,4 +531,6 @@ def test_no_wait_leaves_the_run_waiting_with_its_time(desk: Desk) -> None:
     row = desk.store.run("r")
     assert row is not None
     assert row.progress.status == "waiting"
+    assert waiting.value.until in row.progress.detail
+    assert waits_until(desk.snapshot()) == waiting.value.until
     assert row.held is None
