@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -142,7 +143,7 @@ def test_other_inputs_under_a_known_id_are_refused_with_3(shell: Shell) -> None:
 def test_a_foreign_database_and_a_newer_store_are_refused_with_3_unchanged(shell: Shell) -> None:
     """Milepost never writes into a file that is not its own, nor into one it does not understand."""
     foreign = shell.folder / "foreign.sqlite"
-    with sqlite3.connect(foreign) as connection:
+    with closing(sqlite3.connect(foreign)) as connection, connection:
         connection.execute("create table orders (id)")
     connection.close()
     before = foreign.read_bytes()
@@ -151,7 +152,7 @@ def test_a_foreign_database_and_a_newer_store_are_refused_with_3_unchanged(shell
     assert foreign.read_bytes() == before
     shell.run(*RUN)
     newer = shell.folder / ".milepost" / "store.sqlite"
-    with sqlite3.connect(newer) as connection:
+    with closing(sqlite3.connect(newer)) as connection, connection:
         connection.execute("insert into migrations (number, name) values (999, 'later')")
     connection.close()
     ended = shell.run("runs", "--json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -143,7 +144,7 @@ def test_fork_is_the_way_out_of_a_corrupt_journal(store: SqliteStore) -> None:
     """What can be trusted is kept; effects after that are in doubt: looked up before they are sent."""
     t = plan.options(store=store)
     t.run("r1", count=2)
-    with sqlite3.connect(store.path) as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         lines = store.records("r1")
         bad = next(line.seq for line in lines if line.kind == "intent_recorded")
         connection.execute(
@@ -173,7 +174,7 @@ def test_in_doubt_without_a_lookup_a_person_decides(store: SqliteStore) -> None:
 
     t = blind_plan.options(store=store)
     t.run("r1")
-    with sqlite3.connect(store.path) as connection:
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         bad = next(line.seq for line in store.records("r1") if line.kind == "intent_recorded")
         connection.execute("UPDATE journal SET kind = 'step_started' WHERE seq = ?", (bad,))
     _fork(store, "r1", "blind", "r2")
