@@ -73,7 +73,7 @@ def test_show_step_gives_one_checkpoint_in_full(shell: Shell) -> None:
 def test_show_of_an_altered_run_names_the_record_and_is_refused(shell: Shell) -> None:
     """What can be trusted is shown, what cannot is not; the status is 3."""
     import sqlite3
-from contextlib import closing
+    from contextlib import closing
 
     shell.run(*RUN)
     store = shell.folder / ".milepost" / "store.sqlite"
