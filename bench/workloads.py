@@ -1,6 +1,7 @@
-"""The workloads of design §8, each run in a process of its own: `python bench/workloads.py NAME FOLDER`.
+"""The workloads of design §8, each in a process of its own: `python bench/workloads.py NAME FOLDER [SCALE]`.
 
 Prints one JSON object with what was measured. `run.py` starts these, pairs them in rounds and prints the table.
+SCALE (1 = as in the table) shrinks the counts for a quick look.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -18,13 +18,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-STEPS = int(os.environ.get("BENCH_STEPS", "1000"))
-RUNS, RUN_STEPS, THREADS = 200, 20, 64
-RESUMED = int(os.environ.get("BENCH_RESUMED", "10000"))
+SCALE = float(sys.argv[3]) if len(sys.argv) > 3 else 1.0
+STEPS = int(1000 * SCALE)
+RUNS, RUN_STEPS, THREADS = int(200 * SCALE), 20, 64
+RESUMED = int(10_000 * SCALE)
 TEXT = "x" * 1000
 
+Measured = dict[str, float]
 
-def raw(folder: Path) -> dict[str, float]:
+
+def raw(folder: Path) -> Measured:
     """One-row commits with the settings Milepost uses: WAL, synchronous=FULL."""
     connection = sqlite3.connect(folder / "raw.sqlite", isolation_level=None)
     assert connection.execute("pragma journal_mode=WAL").fetchone() == ("wal",)
@@ -37,7 +40,7 @@ def raw(folder: Path) -> dict[str, float]:
     return {"steps_per_s": STEPS / (time.perf_counter() - began)}
 
 
-def one_sync(folder: Path) -> dict[str, float]:
+def one_sync(folder: Path) -> Measured:
     from bench_plans import many_steps
 
     began = time.perf_counter()
@@ -45,7 +48,7 @@ def one_sync(folder: Path) -> dict[str, float]:
     return {"steps_per_s": STEPS / (time.perf_counter() - began)}
 
 
-def one_async(folder: Path) -> dict[str, float]:
+def one_async(folder: Path) -> Measured:
     from bench_plans import many_async_steps
 
     async def whole() -> float:
@@ -56,7 +59,7 @@ def one_async(folder: Path) -> dict[str, float]:
     return {"steps_per_s": STEPS / asyncio.run(whole())}
 
 
-def many_async(folder: Path) -> dict[str, float]:
+def many_async(folder: Path) -> Measured:
     from bench_plans import many_async_steps
 
     async def whole() -> float:
@@ -67,7 +70,7 @@ def many_async(folder: Path) -> dict[str, float]:
     return {"steps_per_s": RUNS * RUN_STEPS / asyncio.run(whole())}
 
 
-def many_threads(folder: Path) -> dict[str, float]:
+def many_threads(folder: Path) -> Measured:
     from bench_plans import many_steps
 
     began = time.perf_counter()
@@ -76,82 +79,105 @@ def many_threads(folder: Path) -> dict[str, float]:
     return {"steps_per_s": RUNS * RUN_STEPS / (time.perf_counter() - began)}
 
 
-def resume(folder: Path, plan: str = "many_steps", count: int = RESUMED) -> dict[str, float]:
-    """Process start to the next step of a run whose steps are all finished but the last."""
-    code = f"import bench_plans; bench_plans.prepare({plan!r}, {count})"
-    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, env=_environment())
-    code = f"import bench_plans; bench_plans.go_on({plan!r}, {count})"
+# ── resume ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def resume(folder: Path) -> Measured:
+    """Finish all steps but the last, die; then process start to the last step's body."""
+    return {"seconds": _resume(folder, "flat_steps", RESUMED)}
+
+
+def resume_half(folder: Path) -> Measured:
+    return {"seconds": _resume(folder, "flat_steps", RESUMED // 2)}
+
+
+def resume_nested(folder: Path) -> Measured:
+    """100 finished steps of 100 finished steps each, against 100 finished steps."""
+    outer = max(1, RESUMED // 100)
+    (folder / "flat").mkdir()
+    flat = _resume(folder / "flat", "flat_steps", outer)
+    return {"seconds": _resume(folder, "nested_steps", outer * 100) - flat}
+
+
+def _resume(folder: Path, plan: str, count: int) -> float:
+    environment = _environment(folder)
+    code = f"import bench_plans; bench_plans.{plan}.run('resumed', count={count})"
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, cwd=folder, check=True, env={**environment, "BENCH_LAST": "die"})
     began = time.time()
-    found = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, check=True, env=_environment(), capture_output=True, text=True
-    )
-    return {"resume_s": float(found.stdout) - began}
+    found = subprocess.run(command, cwd=folder, check=True, env=environment, capture_output=True, text=True)
+    return float(found.stdout) - began
 
 
-def resume_half(folder: Path) -> dict[str, float]:
-    return resume(folder, count=RESUMED // 2)
+# ── imports, memory, flushes ────────────────────────────────────────────────────────────────────────
 
 
-def resume_nested(folder: Path) -> dict[str, float]:
-    return resume(folder, plan="nested_steps")
+def imports(folder: Path) -> Measured:
+    """Import time beyond a bare interpreter."""
+    bare = _timed([sys.executable, "-c", "pass"])
+    return {"seconds": _timed([sys.executable, "-c", "import milepost"]) - bare}
 
 
-def imports(folder: Path) -> dict[str, float]:
-    """Import time beyond a bare interpreter, and `milepost --help` as a whole."""
-    return {
-        "import_s": _timed([sys.executable, "-c", "import milepost"]) - _timed([sys.executable, "-c", "pass"]),
-        "help_s": _timed([sys.executable, "-m", "milepost", "--help"]),
-    }
+def help_text(folder: Path) -> Measured:
+    return {"seconds": _timed([sys.executable, "-m", "milepost", "--help"])}
 
 
 def _timed(command: list[str]) -> float:
+    subprocess.run(command, check=True, capture_output=True)  # a first time for the disk's cache and the .pyc files
     began = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True)
     return time.perf_counter() - began
 
 
-def memory(folder: Path) -> dict[str, float]:
-    """Peak memory of a run with outputs of 100 KB each, few and many."""
-    few, many = (int(_peak(folder, count)) for count in (200, 2000))
-    return {"peak_mb_200": few / 1024, "peak_mb_2000": many / 1024}
+def memory(folder: Path) -> Measured:
+    """Peak memory of a run with ten times the outputs of 100 KB, above one with fewer."""
+    few, many = int(200 * SCALE), int(2000 * SCALE)
+    return {"growth_mb": (_peak_kb(folder, many) - _peak_kb(folder, few)) / 1024}
 
 
-def _peak(folder: Path, count: int) -> str:
+def _peak_kb(folder: Path, count: int) -> int:
     code = f"import bench_plans; bench_plans.large({count})"
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, check=True, env=_environment(), capture_output=True, text=True
-    ).stdout
+    home = folder / str(count)
+    home.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=home, check=True, env=_environment(home), capture_output=True, text=True
+    )
+    return int(done.stdout)
 
 
-def flushes(folder: Path) -> dict[str, float]:
-    """Disk flushes per step, counted by strace."""
-    code = "import bench_plans; bench_plans.many_steps.run('w1', count=200)"
-    trace = folder / "trace"
-    command = ["strace", "-f", "-qq", "-o", str(trace), "-e", "trace=fsync,fdatasync", sys.executable, "-c", code]
-    subprocess.run(command, cwd=folder, check=True, env=_environment())
-    calls = sum(1 for line in trace.read_text().splitlines() if "sync(" in line and "resumed" not in line)
-    return {"flushes_per_step": calls / 200}
+def flushes(folder: Path) -> Measured:
+    """Disk flushes per step, counted by strace: what 400 steps need beyond 200."""
+    return {"per_step": (_flushes(folder, 400) - _flushes(folder, 200)) / 200}
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+def _flushes(folder: Path, count: int) -> int:
+    home = folder / str(count)
+    home.mkdir()
+    code = f"import bench_plans; bench_plans.many_steps.run('w1', count={count})"
+    command = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=fsync,fdatasync", sys.executable, "-c", code]
+    subprocess.run(command, cwd=home, check=True, env=_environment(home))
+    return sum("sync(" in line for line in (home / "trace").read_text().splitlines())
 
 
-def peak_kb() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def _environment(home: Path) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
+    store, state = str(home / "store.sqlite"), str(home / "state")
+    return {**os.environ, "PYTHONPATH": path, "MILEPOST_STORE": store, "XDG_STATE_HOME": state}
 
 
-WORKLOADS: dict[str, Callable[[Path], dict[str, float]]] = {
+WORKLOADS: dict[str, Callable[[Path], Measured]] = {
     f.__name__: f
     for f in (
-        raw, one_sync, one_async, many_async, many_threads, resume, resume_half, resume_nested, imports, memory, flushes,
+        *(raw, one_sync, one_async, many_async, many_threads),
+        *(resume, resume_half, resume_nested, imports, help_text, memory, flushes),
     )
-}  # fmt: skip
+}
 
 
 def main() -> None:
-    name, folder = sys.argv[1], Path(sys.argv[2])
+    name, folder = sys.argv[1], Path(sys.argv[2]).absolute()
     os.chdir(folder)
+    os.environ.update(_environment(folder))
     threading.stack_size(512 * 1024)
     print(json.dumps(WORKLOADS[name](folder)))
 
