@@ -55,6 +55,11 @@ def _prefixed(part: bytes) -> bytes:
     return len(part).to_bytes(4, "big") + part
 
 
+def name_in(path: str) -> str:
+    """Return the declared name in a path's last part: `a/match[INV-7]#2` → `match`."""
+    return path.rpartition("/")[2].partition("[")[0].partition("#")[0]
+
+
 def checked_name(what: str, name: object) -> str:
     """Return a run id, step name or key in NFC. Raises: BadName saying which rule it breaks."""
     if type(name) is not str:

@@ -130,6 +130,7 @@ class Snapshot:
     applied_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
     accepted_plan: set[str] = field(default_factory=set)
     redoing: bool = False  # a person said redo: later steps with other inputs reopen without asking
+    redoing_versions: bool = False  # and those that other versions made
     in_doubt: bool = False
     stopped: bool = False
     cancel: CancelEntered | None = None
@@ -382,6 +383,7 @@ def _answered_plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
 
 def _answered_versions(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     if a.choice == "redo":
+        s.redoing_versions = True
         _redo(s, q)
 
 

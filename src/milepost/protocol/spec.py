@@ -15,9 +15,26 @@ OWN_VERSIONS = ("code", "version")
 """Versions that belong to one function; the others of a record are its task's."""
 
 
+WITHIN = "within "
+"""Begins the versions a checkpoint carries for a step inside it: `within NAME`."""
+WITHIN_MAX = 40
+"""Steps of different names inside one step whose versions its checkpoint carries; more would not fit a record."""
+
+
 def own_versions(versions: Mapping[str, Any]) -> dict[str, str]:
     """Return the part of a record's versions that is compared function by function."""
     return {name: versions[name] for name in OWN_VERSIONS if name in versions}
+
+
+def compared_versions(versions: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a resume compares of a checkpoint: its own versions and those of the steps inside it."""
+    within = {name: code for name, code in versions.items() if name.startswith(WITHIN)}
+    return own_versions(versions) | within
+
+
+def label_of(versions: Mapping[str, Any]) -> str:
+    """Return a function's own versions as one text: its code, and `version=` where it has one."""
+    return " ".join(own_versions(versions).values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,13 @@ from milepost.protocol.call import Call
 from milepost.protocol.doubt import unsettled_question
 from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record
 from milepost.protocol.keep import keep_bytes, small_or_none
+from milepost.protocol.keys import name_in
 from milepost.protocol.manifest import keep_manifests
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import ask, uncalled_question
 from milepost.protocol.snapshot import StepState
-from milepost.protocol.spec import StepSpec
+from milepost.protocol.spec import WITHIN, WITHIN_MAX, StepSpec, label_of, own_versions
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
 from milepost.records.model import (
@@ -96,8 +97,15 @@ def settle_changes(call: Call[StepSpec]) -> Steps[None]:
         if not call.snapshot.redoing:
             yield from _ask_about_inputs(call, state)
         call.snapshot.reopen(call.path)
-    elif call.snapshot.redoing and (yield from _sources_differ(call, state)):
+    elif call.snapshot.redoing and (_made_otherwise(call, state) or (yield from _sources_differ(call, state))):
         call.snapshot.reopen(call.path)
+
+
+def _made_otherwise(call: Call[StepSpec], state: StepState) -> bool:
+    """Say whether a person wanted what other versions made to be redone, and this step was made by others."""
+    if not call.snapshot.redoing_versions or state.verified is None:
+        return False
+    return own_versions(state.verified.versions) != own_versions(call.spec.versions)
 
 
 def ask_about_plan(call: Call[Any]) -> Steps[None]:
@@ -340,7 +348,7 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
         files=kept.files,
         sources=kept.sources,
         checks=tuple(verifier.name for verifier in spec.verifiers),
-        versions=call.versions,
+        versions=_versions(call),
         next_action=spec.next_action,
         spent=kept.spent,
         duration_s=round(kept.duration_s, 6),
@@ -348,6 +356,19 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
     )
     yield Append((record,), kept.artifacts)
     return True
+
+
+def _versions(call: Call[StepSpec]) -> dict[str, str]:
+    """Return the versions a checkpoint carries: the call's own, and those of the steps inside it."""
+    s = call.snapshot
+    within: dict[str, str] = {}
+    for path in s.children.get(call.path, ()):
+        state = s.steps.get(path)
+        if state is not None and state.verified is not None:
+            versions = state.verified.versions
+            within[WITHIN + name_in(path)] = label_of(versions)
+            within.update((name, code) for name, code in versions.items() if name.startswith(WITHIN))
+    return {**call.versions, **dict(list(within.items())[:WITHIN_MAX])}
 
 
 def _output_recorded(call: Call[StepSpec], kept: Kept, at: str) -> OutputRecorded:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from milepost.errors import AmbiguousTask
+from milepost.protocol.keys import name_in as name_in
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 
 _TASKS: dict[str, dict[str, TaskSpec]] = {}
@@ -30,11 +31,6 @@ def check_unambiguous(spec: TaskSpec) -> None:
     others = [where for where in _TASKS.get(spec.name, {}) if where != spec.where and "<locals>" not in where]
     if others:
         raise AmbiguousTask(name=spec.name, first=others[0], second=spec.where)
-
-
-def name_in(path: str) -> str:
-    """Return the declared name in a path's last part: `a/match[INV-7]#2` → `match`."""
-    return path.rpartition("/")[2].partition("[")[0].partition("#")[0]
 
 
 def spec_of(path: str, versions: Mapping[str, Any]) -> StepSpec | EffectSpec | None:

@@ -9,7 +9,7 @@ from typing import Any
 from milepost.protocol.decide import SourceCheck, VersionCheck
 from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.snapshot import Snapshot
-from milepost.protocol.spec import own_versions
+from milepost.protocol.spec import WITHIN, compared_versions, label_of, own_versions
 from milepost.records.canonical import parse
 from milepost.records.model import Pointer
 from milepost.runtime.registry import spec_of
@@ -101,8 +101,23 @@ def check_versions(s: Snapshot, now: Mapping[str, str]) -> list[VersionCheck]:
     for path, state in s.steps.items():
         if state.verified is None:
             continue
-        old = own_versions(s.step_versions.get(path, state.verified.versions))
-        spec = spec_of(path, old)
-        if spec is not None and old and own_versions(spec.versions) != old:
-            found.append(VersionCheck(path, old, own_versions(spec.versions)))
+        old = compared_versions(s.step_versions.get(path, state.verified.versions))
+        new = {**_own_now(path, old), **_within_now(old)}
+        if old and new != old:
+            found.append(VersionCheck(path, old, new))
+    return found
+
+
+def _own_now(path: str, old: Mapping[str, str]) -> Mapping[str, str]:
+    spec = spec_of(path, old)
+    return own_versions(old if spec is None else spec.versions)
+
+
+def _within_now(old: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions of the steps inside as they are now; one that is not declared here counts as it was."""
+    found: dict[str, str] = {}
+    for name, label in old.items():
+        if name.startswith(WITHIN):
+            spec = spec_of(name.removeprefix(WITHIN), {"code": label.partition(" ")[0]})
+            found[name] = label if spec is None else label_of(spec.versions)
     return found

@@ -110,6 +110,40 @@ def test_accepted_versions_that_change_again_are_asked_about_again(desk: Desk) -
         desk.resume(versioned(of_step="3"))
 
 
+def nested_versions(of_inner: str) -> Any:
+    @step(version=of_inner)
+    def inner_draft() -> str:
+        ran.append("inner")
+        return f"inner {of_inner}"
+
+    @step
+    def outer_draft() -> str:
+        ran.append("outer")
+        return inner_draft()
+
+    @task(on_version_change="ask")
+    def nests_drafts() -> str:
+        return outer_draft()
+
+    return nests_drafts
+
+
+@pytest.mark.parametrize(
+    ("choice", "result", "bodies"), [("accept", "inner 1", []), ("redo", "inner 2", ["outer", "inner"])]
+)
+def test_versions_of_steps_inside_a_verified_one_are_compared(
+    desk: Desk, choice: str, result: str, bodies: list[str]
+) -> None:
+    """The inner records no longer count, so the outer checkpoint carries their versions."""
+    desk.dies_at_its_end(nested_versions("1"))
+    ran.clear()
+    with pytest.raises(VersionsChanged, match="within inner_draft"):
+        desk.resume(nested_versions("2"))
+    desk.answer(choice)
+    assert desk.resume(nested_versions("2")) == result
+    assert ran == bodies
+
+
 # ── attempts_used ───────────────────────────────────────────────────────────────────────────────────
 
 
