@@ -84,7 +84,7 @@ BROAD_HANDLERS = {
     "sources/naming.py": ["_text_of"],
     "stores/sqlite/committer.py": ["_call_back"],
     "stores/sqlite/connection.py": ["Writer.transaction"],
-    "stores/sqlite/leases.py": ["Leases.acquire", "Leases.create_run"],
+    "stores/sqlite/leases.py": ["Leases.acquire", "Leases.create_run", "Leases.release"],
     "stores/sqlite/locks.py": ["LockFiles.take"],
     "stores/sqlite/writing.py": ["BatchWriter._attempt"],
     "verifiers.py": ["_shown", "_verdict"],
