@@ -214,6 +214,24 @@ def test_a_frozen_worker_that_wakes_after_its_lease_writes_nothing(
     assert (world.standing(), world.records()) == before
 
 
+@pytest.mark.parametrize("point", ["append:intent_recorded durable", "maysend before"])
+def test_a_worker_frozen_between_intent_and_send_sends_nothing_when_it_wakes(
+    world: World, started: list[subprocess.Popen[bytes]], point: str
+) -> None:
+    """More than a third of the lease has passed since the intent: the send is its successor's, who made it."""
+    sleeper = world.open(TOY_FREEZE_AT=point, TOY_TOLD="told-frozen")
+    started.append(sleeper)
+    os.waitpid(sleeper.pid, os.WUNTRACED)
+    world.clock().move(timedelta(seconds=60))
+    assert world.start(TOY_LEASE_S=LEASE_S) == 0, world.output()
+    before = world.standing()
+    sleeper.send_signal(signal.SIGCONT)
+    assert sleeper.wait(PATIENCE_S) == 3
+    assert told(world, "told-frozen")["code"] == "lease-taken"
+    assert world.standing() == before
+    assert set(before.sent.values()) == {1}
+
+
 # ── forked ──
 
 

@@ -1,7 +1,8 @@
-"""What a test orders a process to do at a place in a plan: die, hold, signal itself. Told by the environment.
+"""What a test orders a process to do at a place in a plan: die, hold, freeze, signal itself. Told by the environment.
 
 TOY_DIE_IN, TOY_HOLD_IN: the name of a body; TOY_SIGNAL_IN: `BODY = NUMBER`, twice with TOY_SIGNAL_TWICE;
-TOY_DIE_WAITING: die in the first wait. Each body that begins leaves a line in `bodies`.
+TOY_DIE_WAITING: die in the first wait; TOY_FREEZE_AT: stand still (SIGSTOP) at the first crash point so named.
+Each body that begins leaves a line in `bodies`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from clock import SharedClock
 
+from milepost.runtime import crash
 from milepost.runtime.scope import current
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -48,6 +50,19 @@ def stop_and_hear(number: int) -> None:
     run.bell.wait(lambda: run.stop_signal is not None)
     if os.environ.get("TOY_SIGNAL_TWICE"):
         os.kill(os.getpid(), number)
+
+
+def arm_freezing() -> None:
+    """Make this process stand still at the first crash point called TOY_FREEZE_AT, if it is told to."""
+    wanted = [os.environ["TOY_FREEZE_AT"]] if "TOY_FREEZE_AT" in os.environ else []
+
+    def reached(label: str, phase: str) -> None:
+        if f"{label} {phase}" in wanted:
+            wanted.clear()
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    if wanted:
+        crash.armed = reached
 
 
 def wait_until_recorded(kind: str) -> None:

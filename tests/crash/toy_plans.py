@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from clock import SharedClock
-from toy_orders import RUN_ID, OrderedClock, began, wait_until_recorded
+from toy_orders import RUN_ID, OrderedClock, arm_freezing, began, wait_until_recorded
 from toy_provider import LATE_S, MEMORY_S, Character
 
 from milepost import (
@@ -30,8 +30,10 @@ from milepost import (
     NotFound,
     Retry,
     StepFailed,
+    current_run,
     effect,
     heartbeat,
+    sleep,
     step,
     task,
 )
@@ -119,6 +121,7 @@ def grown(words: list[str]) -> str:
 
 
 def written(words: list[str]) -> Path:
+    began("write")
     path = Path("words.txt")
     path.write_text("\n".join(words), encoding="utf-8")
     return path
@@ -178,11 +181,6 @@ def plan(character: str) -> Any:
         began("grow")
         return grown(words)
 
-    @step
-    def write(words: list[str]) -> Path:
-        began("write")
-        return written(words)
-
     @step(retry=FLAKY, version=os.environ.get("TOY_VERSION"))
     def flake(words: list[str]) -> int:
         began("flake")
@@ -210,7 +208,8 @@ def plan(character: str) -> Any:
             size += hope()
         except StepFailed:
             size += 1
-        file = write(words)
+        sleep(timedelta(minutes=1), name="nap")
+        file = current_run().step("write", written)(words)
         return Report(words, size, file, [*post.map(words), register("gamma")])
 
     return toy
@@ -252,11 +251,6 @@ def async_plan(character: str) -> Any:
         began("grow")
         return grown(words)
 
-    @step
-    async def write(words: list[str]) -> Path:
-        began("write")
-        return written(words)
-
     @step(retry=FLAKY, version=os.environ.get("TOY_VERSION"))
     async def flake(words: list[str]) -> int:
         began("flake")
@@ -284,7 +278,8 @@ def async_plan(character: str) -> Any:
             size += await hope()
         except StepFailed:
             size += 1
-        file = await write(words)
+        await sleep.aio(timedelta(minutes=1), name="nap")
+        file = await current_run().step("write", written).aio(words)
         posted = await post.map(words, concurrency=2)
         return Report(words, size, file, [*posted, await register.aio("gamma")])
 
@@ -299,6 +294,7 @@ PLANS: Mapping[str, Callable[[str], Any]] = {"sync": plan, "async": async_plan}
 def start(flavour: str, run_id: str = RUN_ID) -> int:
     """Start or resume the run in the working folder; leave how it ended in `told`, return the exit status."""
     declared = PLANS[flavour](os.environ["TOY_CHARACTER"])
+    arm_freezing()
     store = SqliteStore(Path("store.sqlite"), create=True)
     told: dict[str, Any]
     status = 0
