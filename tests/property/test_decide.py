@@ -17,8 +17,9 @@ from milepost.declare import step_spec
 from milepost.errors import CorruptRecord
 from milepost.protocol import decide as rules
 from milepost.protocol.call import Call
-from milepost.protocol.decide import SourceCheck, VersionCheck, World, decide, findings
+from milepost.protocol.decide import SourceCheck, VersionCheck, World, decide
 from milepost.protocol.failure import error_record
+from milepost.protocol.findings import findings
 from milepost.protocol.ops import Append, Ask, Body, Ended, Load, Moment, Now, Op, Wait
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import CHOICES, ask

@@ -10,7 +10,8 @@ from milepost.cli.load import AnyTask
 from milepost.cli.opened import now_text, seal_key
 from milepost.cli.output import emit, only_results_on_stdout, table
 from milepost.errors import QuestionError, RefusedError
-from milepost.protocol.decide import Finding, World, findings
+from milepost.protocol.decide import World
+from milepost.protocol.findings import Finding, findings
 from milepost.runtime.active import RunOptions
 from milepost.runtime.check import check_run
 from milepost.runtime.opening import Opened

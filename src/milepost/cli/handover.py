@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from milepost.cli.evidence import cut
 from milepost.cli.output import inert
 from milepost.cli.words import amount, counted
-from milepost.protocol.snapshot import EffectState, Snapshot, StepState
+from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.state import EffectState, StepState
 from milepost.records.model import Checkpoint, Pointer
 from milepost.runtime.opening import Opened
 

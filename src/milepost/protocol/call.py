@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from milepost.protocol.snapshot import EffectState, Snapshot, StepState
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec
+from milepost.protocol.state import EffectState, StepState
 
 S = TypeVar("S", StepSpec, EffectSpec)
 

@@ -1,7 +1,7 @@
 """Resume: the same six rules every time (design §6). Pure: what the journal says plus what the world says.
 
 `decide(snapshot, world)` gives exactly one decision; the runtime carries it out and asks again until it is
-`Continue`. `findings(snapshot, world)` says in one line per rule what was found: that is `resume --check`.
+`Continue`. What was found, in one line per rule, is `findings`' business.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 
 from milepost.errors import RefusedError
 from milepost.protocol.ops import Ask
-from milepost.protocol.outcomes import CannotTell, Found, NotFound
+from milepost.protocol.outcomes import Found, NotFound
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import ask, listed
-from milepost.protocol.snapshot import EffectState, Send, Snapshot
+from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.state import EffectState, Send
 from milepost.records.model import ENDED, AnswerRow, QuestionAsked, QuestionKind, RunStatus
 
 
@@ -175,7 +176,7 @@ def decide(s: Snapshot, w: World) -> Decision:
 def _trust(s: Snapshot, w: World) -> Decision | None:
     if w.refusal is not None:
         return Refuse(w.refusal)
-    if w.went_back_to is None or _asked_about_going_back(s, w):
+    if w.went_back_to is None or asked_about_going_back(s, w):
         return None
     return AskPerson(
         ask(
@@ -194,7 +195,7 @@ def _trust(s: Snapshot, w: World) -> Decision | None:
     )
 
 
-def _asked_about_going_back(s: Snapshot, w: World) -> bool:
+def asked_about_going_back(s: Snapshot, w: World) -> bool:
     known = [*s.questions.values(), *(question for question, _ in s.answered.values())]
     back = (q for q in known if q.question_kind == QuestionKind.STORE_WENT_BACK)
     return any(q.about.get("witnessed") == w.witnessed for q in back)
@@ -329,7 +330,7 @@ def _versions(s: Snapshot, w: World) -> Decision | None:
             at=w.at,
             path="",
             sentence=(
-                f"Versions changed since {listed(steps) or 'the start'}: {listed([_difference(c) for c in changed])}."
+                f"Versions changed since {listed(steps) or 'the start'}: {listed([difference_of(c) for c in changed])}."
             ),
             evidence=[{"of": c.path or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
             about={"steps": steps, "new": {c.path: dict(c.new) for c in changed}},
@@ -345,7 +346,7 @@ def _accepted(s: Snapshot, changed: Sequence[VersionCheck]) -> bool:
     return all(accepted.get(c.path) == dict(c.new) for c in changed)
 
 
-def _difference(check: VersionCheck) -> str:
+def difference_of(check: VersionCheck) -> str:
     parts = sorted(k for k in {*check.old, *check.new} if check.old.get(k) != check.new.get(k))
     what = f"{check.path or 'task'}: " if check.path else ""
     return what + ", ".join(f"{k} {check.old.get(k, 'none')} → {check.new.get(k, 'none')}" for k in parts)
@@ -371,81 +372,3 @@ def _bound(s: Snapshot, w: World) -> Decision | None:
             ),
         )
     )
-
-
-# ── the six lines of --check ────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One rule of a resume: `state` is ok, ask, refuse or wait."""
-
-    number: int
-    rule: str
-    state: str
-    found: str
-
-
-def findings(s: Snapshot, w: World, following: str = "") -> list[Finding]:
-    """Return one line per rule: what it found and what a resume would do. Changes nothing."""
-    lines = [_trust_line(s, w), _sources_line(s, w), _intents_line(s, w), _versions_line(s, w)]
-    return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s)]
-
-
-def _trust_line(s: Snapshot, w: World) -> Finding:
-    if w.refusal is not None:
-        return Finding(1, "Trust", "refuse", str(w.refusal))
-    if w.went_back_to is not None and not _asked_about_going_back(s, w):
-        return Finding(1, "Trust", "ask", f"the store went back to record {w.went_back_to} of {w.witnessed}")
-    return Finding(1, "Trust", "ok", f"{s.record_count} records read, seals and digests hold")
-
-
-def _sources_line(s: Snapshot, w: World) -> Finding:
-    checks = list(w.sources or ())
-    gone = [c.name for c in checks if c.can_put_back]
-    changed = [c for c in checks if c.found != c.expected and not c.can_put_back]
-    if changed:
-        return Finding(
-            2, "Sources", "ask", "; ".join(f"{c.name}: {listed(list(c.changes)) or 'changed'}" for c in changed)
-        )
-    put_back = f"; would be put back: {listed(gone)}" if gone else ""
-    return Finding(2, "Sources", "ok", f"{len(checks)} sources are as expected{put_back}")
-
-
-def _intents_line(s: Snapshot, w: World) -> Finding:
-    intents = [f"{state.path} (key {send.intent.key})" for state, send in s.open_intents()]
-    if intents:
-        return Finding(3, "Intents", "wait", f"would be looked up before anything runs: {listed(intents)}")
-    return Finding(3, "Intents", "ok", f"no open intent; {s.applied_count} effects applied")
-
-
-def _versions_line(s: Snapshot, w: World) -> Finding:
-    changed = [_difference(c) for c in w.versions or ()]
-    if not changed:
-        return Finding(4, "Versions", "ok", "instructions, tools, model and code are as recorded")
-    state = "ask" if w.ask_on_version_change else "ok"
-    return Finding(4, "Versions", state, f"{'would ask' if state == 'ask' else 'would be noted'}: {listed(changed)}")
-
-
-def _continue_line(s: Snapshot, following: str) -> tuple[str, str]:
-    if s.status in ENDED:
-        return "refuse", f"the run has ended: {s.status}"
-    if s.questions:
-        return "ask", f"{len(s.questions)} open: " + listed([q.sentence for q in s.questions.values()], 1)
-    if following.startswith("would ask"):
-        return "ask", following
-    return "ok", f"next: {following or s.next_action or 'the first step'}"
-
-
-def _bound_line(s: Snapshot) -> Finding:
-    starts = [f"{x.path} start {x.starts}" for x in s.in_progress()]
-    state = "ask" if s.fruitless >= RESUMES_MAX else "ok"
-    return Finding(
-        6,
-        "Bound",
-        state,
-        f"{s.fruitless} of {RESUMES_MAX} resumes without progress" + (f"; {listed(starts)}" if starts else ""),
-    )
-
-
-__all__ = ["CannotTell", "World", "decide", "findings"]

@@ -12,8 +12,9 @@ from milepost.protocol.ops import Append, Ask, Load, LookUp, Moment, Now, Steps,
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask
-from milepost.protocol.snapshot import EffectState, Send, age, format_time, parse_time
+from milepost.protocol.snapshot import age, format_time, parse_time
 from milepost.protocol.spec import EffectSpec, own_versions
+from milepost.protocol.state import EffectState, Send
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
 from milepost.records.model import QuestionKind, WaitRecorded

@@ -20,8 +20,8 @@ from milepost.protocol.landing import answered, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
 from milepost.protocol.questions import ask, listed
-from milepost.protocol.snapshot import EffectState
 from milepost.protocol.spec import EffectSpec
+from milepost.protocol.state import EffectState
 from milepost.protocol.step import ask_about_plan, ask_attempts_used, starts_max
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference

@@ -11,8 +11,8 @@ from milepost.protocol.failure import error_record
 from milepost.protocol.keep import keep_bytes, keep_files
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
 from milepost.protocol.outcomes import Applied, Found
-from milepost.protocol.snapshot import EffectState, Send
 from milepost.protocol.spec import EffectSpec
+from milepost.protocol.state import EffectState, Send
 from milepost.records.model import AnswerEntered, ClaimRow, ErrorRecord, Outcome, OutcomeRecorded, Pointer
 
 

@@ -25,8 +25,8 @@ from milepost.protocol.manifest import keep_manifests
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import ask, uncalled_question
-from milepost.protocol.snapshot import StepState
 from milepost.protocol.spec import WITHIN, WITHIN_MAX, StepSpec, label_of, own_versions
+from milepost.protocol.state import StepState
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
 from milepost.records.model import (

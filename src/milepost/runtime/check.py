@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from milepost.errors import MilepostError
-from milepost.protocol.decide import Finding, World, findings
+from milepost.protocol.decide import World
 from milepost.protocol.failure import error_record
+from milepost.protocol.findings import Finding, findings
 from milepost.protocol.ops import Append, Body, Ended, Steps
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import TaskSpec

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from milepost.errors import BadName, RefusedError, RunUnknown, SealKeyMissing, StepUnknown
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact
-from milepost.protocol.snapshot import Snapshot, StepState, format_time
+from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.protocol.spec import EffectSpec
+from milepost.protocol.state import StepState
 from milepost.records.model import (
     ENDED,
     ClaimRow,

@@ -25,8 +25,8 @@ from milepost.protocol.landing import answered, answered_outcome, recovered
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Steps, Within
 from milepost.protocol.outcomes import CannotTell, Found
 from milepost.protocol.questions import uncalled_question
-from milepost.protocol.snapshot import EffectState, Send
 from milepost.protocol.spec import EffectSpec
+from milepost.protocol.state import EffectState, Send
 from milepost.records.canonical import canonical, digest, parse
 from milepost.records.model import (
     AnswerEntered,

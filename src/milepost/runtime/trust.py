@@ -12,7 +12,8 @@ from typing import Any
 
 from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMissing
 from milepost.errors import CorruptRecord, RefusedError
-from milepost.protocol.snapshot import EffectState, Snapshot
+from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.state import EffectState
 from milepost.records.canonical import digest, parse
 from milepost.records.model import AnswerRow, Pointer, QuestionAsked, Record, RunResumed
 from milepost.runtime.opening import Opened, read_snapshot

@@ -1,0 +1,83 @@
+"""What the six rules found, one line each: that is `resume --check`. Pure; decides nothing, changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from milepost.protocol.decide import World, asked_about_going_back, difference_of
+from milepost.protocol.policy import RESUMES_MAX
+from milepost.protocol.questions import listed
+from milepost.protocol.snapshot import Snapshot
+from milepost.records.model import ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule of a resume: `state` is ok, ask, refuse or wait."""
+
+    number: int
+    rule: str
+    state: str
+    found: str
+
+
+def findings(s: Snapshot, w: World, following: str = "") -> list[Finding]:
+    """Return one line per rule: what it found and what a resume would do. Changes nothing."""
+    lines = [_trust_line(s, w), _sources_line(s, w), _intents_line(s, w), _versions_line(s, w)]
+    return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s)]
+
+
+def _trust_line(s: Snapshot, w: World) -> Finding:
+    if w.refusal is not None:
+        return Finding(1, "Trust", "refuse", str(w.refusal))
+    if w.went_back_to is not None and not asked_about_going_back(s, w):
+        return Finding(1, "Trust", "ask", f"the store went back to record {w.went_back_to} of {w.witnessed}")
+    return Finding(1, "Trust", "ok", f"{s.record_count} records read, seals and digests hold")
+
+
+def _sources_line(s: Snapshot, w: World) -> Finding:
+    checks = list(w.sources or ())
+    gone = [c.name for c in checks if c.can_put_back]
+    changed = [c for c in checks if c.found != c.expected and not c.can_put_back]
+    if changed:
+        return Finding(
+            2, "Sources", "ask", "; ".join(f"{c.name}: {listed(list(c.changes)) or 'changed'}" for c in changed)
+        )
+    put_back = f"; would be put back: {listed(gone)}" if gone else ""
+    return Finding(2, "Sources", "ok", f"{len(checks)} sources are as expected{put_back}")
+
+
+def _intents_line(s: Snapshot, w: World) -> Finding:
+    intents = [f"{state.path} (key {send.intent.key})" for state, send in s.open_intents()]
+    if intents:
+        return Finding(3, "Intents", "wait", f"would be looked up before anything runs: {listed(intents)}")
+    return Finding(3, "Intents", "ok", f"no open intent; {s.applied_count} effects applied")
+
+
+def _versions_line(s: Snapshot, w: World) -> Finding:
+    changed = [difference_of(c) for c in w.versions or ()]
+    if not changed:
+        return Finding(4, "Versions", "ok", "instructions, tools, model and code are as recorded")
+    state = "ask" if w.ask_on_version_change else "ok"
+    return Finding(4, "Versions", state, f"{'would ask' if state == 'ask' else 'would be noted'}: {listed(changed)}")
+
+
+def _continue_line(s: Snapshot, following: str) -> tuple[str, str]:
+    if s.status in ENDED:
+        return "refuse", f"the run has ended: {s.status}"
+    if s.questions:
+        return "ask", f"{len(s.questions)} open: " + listed([q.sentence for q in s.questions.values()], 1)
+    if following.startswith("would ask"):
+        return "ask", following
+    return "ok", f"next: {following or s.next_action or 'the first step'}"
+
+
+def _bound_line(s: Snapshot) -> Finding:
+    starts = [f"{x.path} start {x.starts}" for x in s.in_progress()]
+    state = "ask" if s.fruitless >= RESUMES_MAX else "ok"
+    return Finding(
+        6,
+        "Bound",
+        state,
+        f"{s.fruitless} of {RESUMES_MAX} resumes without progress" + (f"; {listed(starts)}" if starts else ""),
+    )
