@@ -4,9 +4,7 @@ A bound may only go down; when a file or function fits its rule again, its entry
 """
 
 LONG_FILES = {
-    "src/milepost/protocol/decide.py": 480,  # lines
-    "src/milepost/protocol/snapshot.py": 480,
-    "src/milepost/records/model.py": 500,
+    "src/milepost/records/model.py": 500,  # lines
     "src/milepost/runtime/start.py": 430,
 }
 LONG_FUNCTIONS: dict[str, int] = {}  # "file function": lines

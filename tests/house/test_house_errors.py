@@ -83,7 +83,7 @@ BROAD_HANDLERS = {
     "sources/call.py": ["_imported", "observe_call"],
     "sources/naming.py": ["_text_of"],
     "stores/sqlite/committer.py": ["_call_back"],
-    "stores/sqlite/connection.py": ["Writer.transaction"],
+    "stores/sqlite/connection.py": ["Writer._ending"],
     "stores/sqlite/leases.py": ["Leases.acquire", "Leases.create_run", "Leases.release"],
     "stores/sqlite/locks.py": ["LockFiles.take"],
     "stores/sqlite/writing.py": ["BatchWriter._attempt"],
