@@ -10,7 +10,8 @@ from milepost.protocol.questions import ask
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import EffectSpec
 from milepost.records.canonical import digest
-from milepost.records.model import ClaimRow, Outcome, OutcomeRecorded, Pointer, QuestionKind
+from milepost.records.model import Outcome, OutcomeRecorded, Pointer, QuestionKind
+from milepost.records.rows import ClaimRow
 
 CLAIM_POLL = timedelta(seconds=1)
 """How often an open claim of another run is looked at."""

@@ -17,7 +17,8 @@ from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import ask, listed
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, Send
-from milepost.records.model import ENDED, AnswerRow, QuestionAsked, QuestionKind, RunStatus
+from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
+from milepost.records.rows import AnswerRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from milepost.protocol.outcomes import NotApplied
 from milepost.protocol.questions import ask, listed
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
-from milepost.protocol.step import ask_about_plan, ask_attempts_used, starts_max
+from milepost.protocol.step import ask_about_plan, ask_attempts_used, redo_covers, starts_max
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.model import (
@@ -95,7 +95,7 @@ def _request(call: Call[EffectSpec]) -> Steps[Request]:
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
     if call.effect is None and call.path not in call.snapshot.accepted_plan:
-        if call.unclaimed and not call.snapshot.redoing:
+        if call.unclaimed and not redo_covers(call):
             yield from ask_about_plan(call)
         if call.elsewhere is not None:
             yield from _ask_elsewhere(call, call.elsewhere)

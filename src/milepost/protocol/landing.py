@@ -13,7 +13,8 @@ from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
 from milepost.protocol.outcomes import Applied, Found
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState, Send
-from milepost.records.model import AnswerEntered, ClaimRow, ErrorRecord, Outcome, OutcomeRecorded, Pointer
+from milepost.records.model import AnswerEntered, ErrorRecord, Outcome, OutcomeRecorded, Pointer
+from milepost.records.rows import ClaimRow
 
 
 def landed(

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
-from milepost.records.model import ClaimRow, Pointer, QuestionAsked, Record
+from milepost.records.model import Pointer, QuestionAsked, Record
+from milepost.records.rows import ClaimRow
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator["Op", Any, T]

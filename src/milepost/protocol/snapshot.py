@@ -56,7 +56,7 @@ class Snapshot:
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
     applied_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
     accepted_plan: set[str] = field(default_factory=set)
-    redoing: bool = False  # a person said redo: later steps with other inputs reopen without asking
+    redo_at: str = ""  # a person said redo: steps finished before that reopen without asking when inputs differ
     redoing_versions: bool = False  # and those that other versions made
     in_doubt: bool = False
     stopped: bool = False
@@ -93,6 +93,14 @@ class Snapshot:
     def in_progress(self) -> Iterator[StepState]:
         """Yield the steps that were started and not finished."""
         return (s for s in self.steps.values() if not s.finished and s.attempt)
+
+    def redoes(self, path: str) -> bool:
+        """Say whether a person's redo covers what was finished under this path: it was finished before that."""
+        step, effect = self.steps.get(path), self.effects.get(path)
+        done: Record | None = (step.verified or step.failure) if step is not None else None
+        if effect is not None:
+            done = effect.applied or effect.failure
+        return done is not None and done.at <= self.redo_at
 
     def counts(self, path: str) -> bool:
         """Say whether a record still counts: no step around it is verified."""
@@ -283,11 +291,11 @@ def _answered_source(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
         for path, fingerprint in q.about.get("inputs", {}).items():
             s.steps[path].accepted_inputs = fingerprint
     else:
-        _redo(s, q)
+        _redo(s, q, a)
 
 
-def _redo(s: Snapshot, q: QuestionAsked) -> None:
-    s.redoing = True
+def _redo(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    s.redo_at = a.at
     for path in q.about.get("steps", ()):
         s.reopen(path)
 
@@ -311,7 +319,7 @@ def _answered_plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
 def _answered_versions(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     if a.choice == "redo":
         s.redoing_versions = True
-        _redo(s, q)
+        _redo(s, q, a)
 
 
 def _answered_outcome(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:

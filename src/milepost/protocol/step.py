@@ -88,16 +88,18 @@ def settle_changes(call: Call[StepSpec]) -> Steps[None]:
     """Compare the call with its record: a new call in an old plan and other inputs are questions."""
     state = call.step
     if state is None:
-        if call.unclaimed and call.path not in call.snapshot.accepted_plan and not call.snapshot.redoing:
+        if call.unclaimed and call.path not in call.snapshot.accepted_plan and not redo_covers(call):
             yield from ask_about_plan(call)
         return
     if not state.finished:
         return
     if call.fingerprint not in (state.inputs_fingerprint, state.accepted_inputs):
-        if not call.snapshot.redoing:
+        if not call.snapshot.redoes(call.path):
             yield from _ask_about_inputs(call, state)
         call.snapshot.reopen(call.path)
-    elif call.snapshot.redoing and (_made_otherwise(call, state) or (yield from _sources_differ(call, state))):
+    elif call.snapshot.redoes(call.path) and (
+        _made_otherwise(call, state) or (yield from _sources_differ(call, state))
+    ):
         call.snapshot.reopen(call.path)
 
 
@@ -106,6 +108,11 @@ def _made_otherwise(call: Call[StepSpec], state: StepState) -> bool:
     if not call.snapshot.redoing_versions or state.verified is None:
         return False
     return own_versions(state.verified.versions) != own_versions(call.spec.versions)
+
+
+def redo_covers(call: Call[Any]) -> bool:
+    """Say whether all that was finished and is not called yet was finished before a person said redo."""
+    return all(call.snapshot.redoes(path) for path in call.unclaimed)
 
 
 def ask_about_plan(call: Call[Any]) -> Steps[None]:

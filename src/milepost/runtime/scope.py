@@ -197,7 +197,7 @@ class Scope:
         While redoing only effects count: a step that is no longer called leaves nothing outside.
         """
         s = self.run.snapshot
-        return tuple(p for p in self.expected if p not in s.accepted_plan and (p in s.effects or not s.redoing))
+        return tuple(p for p in self.expected if p not in s.accepted_plan and (p in s.effects or not s.redoes(p)))
 
     def failed(self, call: RuntimeCall) -> None:
         """Remember that the plan was told of a failure: when it goes on, it has caught it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -465,6 +466,31 @@ def test_other_inputs_can_be_kept_or_redone(desk: Desk, choice: str, result: int
     desk.answer(choice)
     assert desk.resume(plan) == result
     assert bodies == ran
+
+
+def test_a_redo_covers_what_was_finished_before_it_and_nothing_later(desk: Desk) -> None:
+    """A person's redo of Monday does not answer what is asked on Friday."""
+    given = [1]
+
+    @step
+    def tripled(number: int) -> int:
+        desk.clock.move(timedelta(seconds=1))
+        return number * 3
+
+    @task
+    def triples() -> int:
+        return tripled(given[0])
+
+    desk.dies_at_its_end(triples)
+    given[0] = 2
+    with pytest.raises(SourceChanged):
+        desk.resume(triples)
+    desk.answer("redo")
+    desk.dies_at_its_end(triples)
+    desk.clock.move(timedelta(days=4))
+    given[0] = 3
+    with pytest.raises(SourceChanged):
+        desk.resume(triples)
 
 
 def test_other_inputs_can_stop_the_run(desk: Desk) -> None:
