@@ -11,7 +11,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-_SIZE = 20 + 64
+_SIZE = 20 + 64 + 16
+"""Sequence number, seal, and a check sum: half of a newer text over an older one is none."""
 
 
 class Witness:
@@ -25,7 +26,8 @@ class Witness:
         """Return the newest remembered (seq, seal); None when there is none or it was torn by a power cut."""
         try:
             text = self._path.read_bytes()[:_SIZE].decode("ascii")
-            return (int(text[:20]), bytes.fromhex(text[20:])) if len(text) == _SIZE else None
+            seq, seal = int(text[:20]), bytes.fromhex(text[20:84])
+            return (seq, seal) if text.encode("ascii") == _text(seq, seal) else None
         except (OSError, ValueError):
             return None
 
@@ -35,7 +37,7 @@ class Witness:
             if self._descriptor is None:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.pwrite(self._descriptor, b"%020d%b" % (seq, seal.hex().encode("ascii")), 0)
+            os.pwrite(self._descriptor, _text(seq, seal), 0)
         except OSError:
             return
 
@@ -43,6 +45,11 @@ class Witness:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _text(seq: int, seal: bytes) -> bytes:
+    text = b"%020d%b" % (seq, seal.hex().encode("ascii"))
+    return text + hashlib.sha256(text).hexdigest()[:16].encode("ascii")
 
 
 def witness_of(store_id: str, run_id: str, environ: Mapping[str, str]) -> Witness:
