@@ -68,9 +68,12 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0"
 
     def do_POST(self) -> None:
+        size = int(self.headers.get("Content-Length", -1))
+        data = self.rfile.read(max(0, size))
+        if len(data) != size:
+            return  # the client died while it sent
         character, world, key = self.path[1:].split("/")
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        at = float(self.headers["At"])
+        body, at = data.decode(), float(self.headers["At"])
         with self.ledger.lock:
             before = self.ledger.applied(world, key)
             if json.loads(body)["busy"] and not before and self.ledger.refuse_once(world, key):
@@ -86,6 +89,8 @@ class Handler(BaseHTTPRequestHandler):
         with self.ledger.lock:
             if len(parts) == 2:
                 self._answer(200, self.ledger.receipts(parts[1]))
+                return
+            if len(parts) != 3 or "At" not in self.headers:
                 return
             character, world, key = parts
             found = self.ledger.applied(world, key)
@@ -109,9 +114,16 @@ class Handler(BaseHTTPRequestHandler):
         return None
 
 
+class Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that died while it was answered."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def main() -> None:
     Handler.ledger = Ledger(sys.argv[1])
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     print(server.server_address[1], flush=True)
     server.serve_forever()
 
