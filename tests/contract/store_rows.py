@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from milepost.records.model import ClaimRow, RunStatus
+from milepost.records.model import RunStatus
+from milepost.records.rows import ClaimRow
 from milepost.stores.contract import (
     Batch,
     Head,

@@ -8,7 +8,8 @@ import pytest
 from store_rows import AT, ELSEWHERE, artifact, batch, begin, claim, progress, question, seqs
 
 from milepost.errors import LeaseLost, QuestionUnknown
-from milepost.records.model import AnswerRow, RunStatus
+from milepost.records.model import RunStatus
+from milepost.records.rows import AnswerRow
 from milepost.stores.contract import Held, NewRun, Store
 
 YES = AnswerRow("q1", "r", "again", "ada", AT, note="mended", ref="R-1", result=b"[1]")

@@ -21,7 +21,8 @@ from toy_provider import Character
 from toy_world import KILLED, Starter, World, provider
 
 from milepost.protocol.snapshot import format_time
-from milepost.records.model import AnswerRow, Record, StartReturned, StepStarted, StepVerified, WaitRecorded
+from milepost.records.model import Record, StartReturned, StepStarted, StepVerified, WaitRecorded
+from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import read_snapshot
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -175,8 +176,7 @@ def test_of_two_starters_one_runs_and_the_other_is_told_who_holds_it_and_since_w
     pair = [world.open(TOY_HOLD_IN="split", TOY_TOLD=f"told-{number}") for number in range(2)]
     started += pair
     (world.folder / "ready").read_text(encoding="ascii")
-    pid, status = first_to_end(pair)
-    loser = next(number for number, process in enumerate(pair) if process.pid == pid)
+    loser, status = first_to_end(pair)
     winner = pair[1 - loser]
     assert status == 3
     answer = told(world, f"told-{loser}")
@@ -190,11 +190,11 @@ def test_of_two_starters_one_runs_and_the_other_is_told_who_holds_it_and_since_w
 
 
 def first_to_end(processes: list[subprocess.Popen[bytes]]) -> tuple[int, int]:
-    """Wait for whichever process ends first; return its pid and exit status."""
-    while True:
-        for process in processes:
-            if process.poll() is not None:
-                return process.pid, process.returncode
+    """Wait for whichever process ends first; return its number and exit status."""
+    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    number = next(number for number, process in enumerate(processes) if process.pid == ended.si_pid)
+    return number, processes[number].wait(PATIENCE_S)
 
 
 def test_a_frozen_worker_that_wakes_after_its_lease_writes_nothing(

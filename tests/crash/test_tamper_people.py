@@ -11,7 +11,7 @@ from tampering import KEYS, Scene, ledger, refused, start
 
 from milepost import Key, effect, task
 from milepost.errors import CorruptRecord, OutcomeUnknown
-from milepost.records.model import AnswerRow
+from milepost.records.rows import AnswerRow
 
 RUN = "payday"
 AT = "2026-11-02T09:00:00.000000+00:00"

@@ -14,7 +14,7 @@ from tampering import KEYS, Scene, ledger, start
 
 from milepost import Applied, CannotTell, Found, Key, NotApplied, NotFound, Retry, effect, task
 from milepost.errors import OutcomeUnknown, RunWaiting, StoreWentBack
-from milepost.records.model import AnswerRow
+from milepost.records.rows import AnswerRow
 
 RUN = "drip"
 AT = "2026-11-02T09:00:00.000000+00:00"

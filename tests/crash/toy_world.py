@@ -20,7 +20,8 @@ from toy_orders import RUN_ID
 
 from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical
-from milepost.records.model import AnswerRow, Outcome, OutcomeRecorded, Record, StepVerified
+from milepost.records.model import Outcome, OutcomeRecorded, Record, StepVerified
+from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import check_inner_heads, read_snapshot
 from milepost.stores.sqlite.store import SqliteStore
 

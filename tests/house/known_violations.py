@@ -3,10 +3,7 @@
 A bound may only go down; when a file or function fits its rule again, its entry goes.
 """
 
-LONG_FILES = {
-    "src/milepost/records/model.py": 500,  # lines
-    "src/milepost/runtime/start.py": 430,
-}
+LONG_FILES: dict[str, int] = {}  # file: lines
 LONG_FUNCTIONS: dict[str, int] = {}  # "file function": lines
 
 WORDS: dict[str, tuple[str, ...]] = {}

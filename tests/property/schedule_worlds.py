@@ -19,7 +19,8 @@ from milepost import CannotTell, Found, Key, NotApplied, NotFound, Retry, effect
 from milepost.errors import QuestionError
 from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical
-from milepost.records.model import AnswerRow, Pointer, Record, StepVerified
+from milepost.records.model import Pointer, Record, StepVerified
+from milepost.records.rows import AnswerRow
 from milepost.runtime import crash
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot
 from milepost.runtime.scope import current

@@ -10,15 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from milepost.records.model import (
-    OutcomeRecorded,
-    Record,
-    RunEnded,
-    RunResumed,
-    StepStarted,
-    StepVerified,
-    decode_record,
-)
+from milepost.records.model import OutcomeRecorded, Record, RunEnded, RunResumed, StepStarted, StepVerified
+from milepost.records.written import decode_record
 from milepost.stores.sqlite.store import SqliteStore
 
 

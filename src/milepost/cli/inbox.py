@@ -12,7 +12,8 @@ from milepost.cli.opened import now, row_of, the_store
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, inert, note, say, table
 from milepost.cli.words import ago, clock_time
-from milepost.records.model import AnswerRow, Choice
+from milepost.records.model import Choice
+from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import asked, find_question
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow, Store

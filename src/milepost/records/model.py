@@ -1,4 +1,4 @@
-"""What a journal holds: one frozen class per kind of record, and how it becomes bytes and comes back.
+"""What a journal holds: one frozen class per kind of record. How they become bytes is in `written`.
 
 A record is data (JSON), readable without the code that wrote it. Outputs, inputs, evidence and source
 lists are artifacts; a record only points at them. Nothing here reads a clock, draws chance or does I/O.
@@ -7,14 +7,10 @@ Called by the protocol (which builds records) and by the runtime (which appends 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any, ClassVar, TypeAlias, TypeVar
-
-from milepost.records.canonical import encode_text
 
 RECORD_SIZE_MAX = 8 * 1024
 """Bytes a start or a checkpoint may take (design §4); checked before the body runs."""
@@ -131,15 +127,9 @@ def kind(name: str) -> Callable[[type[R]], type[R]]:
     def register(cls: type[R]) -> type[R]:
         cls.kind = name
         KINDS[name] = cls
-        names = sorted(f.name for f in fields(cls))
-        _KEYS[cls], _VALUES[cls] = tuple(f'"{name}":' for name in names), attrgetter(*names)
         return cls
 
     return register
-
-
-_KEYS: dict[type[Record], tuple[str, ...]] = {}
-_VALUES: dict[type[Record], Callable[[Record], tuple[Any, ...]]] = {}
 
 
 # ── the run ─────────────────────────────────────────────────────────────────────────────────────────
@@ -374,112 +364,3 @@ class AnswerEntered(Record):
 
     def chain(self) -> str:
         return ""
-
-
-# ── rows of their own, written without a lease ─────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """What a person decided. `accepted` is False for a later answer, kept for the audit only."""
-
-    question_id: str
-    run_id: str
-    choice: str
-    by: str
-    at: str
-    note: str = ""
-    ref: str | None = None
-    result: bytes | None = None  # JSON
-    accepted: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRow:
-    """Who owns an idempotency key of `scope="task"`, and how its effect ended (None while open)."""
-
-    key: str
-    run_id: str
-    path: str
-    request_digest: str
-    at: str
-    outcome: str | None = None
-    ref: str | None = None
-    result: bytes | None = None
-    media_type: str | None = None
-
-
-# ── bytes ───────────────────────────────────────────────────────────────────────────────────────────
-
-_text: Callable[[str], str] = json.encoder.encode_basestring
-
-
-def encode_record(record: Record) -> bytes:
-    """Return the stored bytes of a record: JSON, sorted keys, no spaces, absent fields left out."""
-    cls = type(record)
-    pieces: list[str] = []
-    for key, value in zip(_KEYS[cls], _VALUES[cls](record), strict=True):
-        if value is None or value is False or (not value and type(value) in _EMPTY):
-            continue
-        pieces.append(key + _WRITE.get(type(value), encode_text)(value))
-    return ("{" + ",".join(pieces) + "}").encode("utf-8")
-
-
-def _pointer_text(p: Pointer) -> str:
-    return (
-        f'{{"digest":{_text(p.digest)},"media_type":{_text(p.media_type)},"size":{p.size:d},"where":{_text(p.where)}}}'
-    )
-
-
-_EMPTY = frozenset((str, tuple, dict))
-_WRITE: dict[type, Callable[[Any], str]] = {
-    str: _text,
-    int: int.__repr__,
-    Pointer: _pointer_text,
-    ErrorRecord: lambda error: encode_text(error.to_json()),
-    tuple: lambda items: encode_text([i.to_json() if isinstance(i, Choice) else i for i in items]),
-}
-"""How a field is written, by its class: a record is written twice a step, so strings and pointers take no detour."""
-
-
-def decode_record(kind: str, body: bytes) -> Record:
-    """Read a record back. Raises: KeyError, TypeError, ValueError when it is not one this version knows."""
-    data = json.loads(body)
-    cls = KINDS[kind]
-    for name, build in _BUILD.items():
-        if name in data:
-            data[name] = build(data[name])
-    for name, default in _ABSENT.get(kind, ()):
-        data.setdefault(name, default)
-    return cls(**data)
-
-
-def _pointer(data: dict[str, Any]) -> Pointer:
-    return Pointer(**data)
-
-
-_BUILD: dict[str, Callable[[Any], Any]] = {
-    "output": _pointer,
-    "inputs": _pointer,
-    "files": _pointer,
-    "sources": _pointer,
-    "request": _pointer,
-    "result": _pointer,
-    "evidence": _pointer,
-    "error": lambda data: ErrorRecord(**data),
-    "checks": tuple,
-    "choices": lambda items: tuple(Choice(i["name"], i["does"], tuple(i["needs"])) for i in items),
-}
-
-
-def _required_defaults() -> dict[str, tuple[tuple[str, Any], ...]]:
-    """For each kind: required fields an empty value of which `encode_record` leaves out."""
-    found: dict[str, tuple[tuple[str, Any], ...]] = {}
-    for name, cls in KINDS.items():
-        required = [f for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
-        empty = {"str": "", "Data": {}}
-        found[name] = tuple((f.name, empty[str(f.type)]) for f in required if str(f.type) in empty)
-    return found
-
-
-_ABSENT = _required_defaults()

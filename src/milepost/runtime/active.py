@@ -17,7 +17,8 @@ from milepost.errors import LeaseLost, RunPaused, RunStopping, Signal, StoreUnav
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec, TaskSpec
-from milepost.records.model import ClaimRow, Record
+from milepost.records.model import Record
+from milepost.records.rows import ClaimRow
 from milepost.runtime.bell import Bell
 from milepost.runtime.clock import Clock
 from milepost.runtime.journal import Entry, Journal

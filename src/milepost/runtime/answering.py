@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from milepost.errors import AlreadyAnswered, AnswerRefused, QuestionUnknown
 from milepost.records.canonical import canonical, parse
-from milepost.records.model import AnswerRow, Choice, QuestionAsked, decode_record
+from milepost.records.model import Choice, QuestionAsked
+from milepost.records.rows import AnswerRow
+from milepost.records.written import decode_record
 from milepost.stores.contract import QuestionRow, Store
 
 

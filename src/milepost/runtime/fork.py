@@ -15,17 +15,10 @@ from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import StepState
-from milepost.records.model import (
-    ENDED,
-    ClaimRow,
-    Pointer,
-    Record,
-    RunEnded,
-    RunStatus,
-    StepStarted,
-    decode_record,
-)
+from milepost.records.model import ENDED, Pointer, Record, RunEnded, RunStatus, StepStarted
+from milepost.records.rows import ClaimRow
 from milepost.records.seal import Sealer, key_name
+from milepost.records.written import decode_record
 from milepost.runtime.clock import Clock
 from milepost.runtime.journal import Journal
 from milepost.runtime.keeping import Artifacts

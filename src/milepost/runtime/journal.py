@@ -16,7 +16,6 @@ from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import (
     RECORD_SIZE_MAX,
     AnswerEntered,
-    ClaimRow,
     IntentRecorded,
     Outcome,
     OutcomeRecorded,
@@ -26,9 +25,10 @@ from milepost.records.model import (
     RunStatus,
     StepStarted,
     StepVerified,
-    encode_record,
 )
+from milepost.records.rows import ClaimRow
 from milepost.records.seal import Place, Sealer
+from milepost.records.written import encode_record
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import decoded, fold
 from milepost.runtime.witness import Witness

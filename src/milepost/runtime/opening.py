@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
 from milepost.protocol.snapshot import Snapshot
-from milepost.records.model import AnswerRow, Record, StepVerified, decode_record
+from milepost.records.model import Record, StepVerified
+from milepost.records.rows import AnswerRow
 from milepost.records.seal import Sealer, key_name
+from milepost.records.written import decode_record
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, RunRow, Store, StoredRecord
 

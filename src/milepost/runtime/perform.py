@@ -31,7 +31,7 @@ from milepost.protocol.ops import (
     Within,
 )
 from milepost.protocol.snapshot import format_time, parse_time
-from milepost.records.model import ClaimRow
+from milepost.records.rows import ClaimRow
 from milepost.runtime import bodies, crash
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.files import keep_path

@@ -1,6 +1,6 @@
-"""The door of a run: open or create it, drive its journey, tell how it ended. `run()` and `resume` come through here.
+"""Starting and going on: open or create a run, drive its journey, give it back. `run()` and `resume` come through here.
 
-Inside a run signals unwind; outside this door there are only results and `MilepostError`s.
+How the journey ended is told by `door`: outside there are only results and `MilepostError`s.
 """
 
 from __future__ import annotations
@@ -12,30 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from milepost.errors import (
-    AttemptsUsed,
     InputsDiffer,
     LeaseLost,
-    LeaseTaken,
     MilepostError,
-    OutcomeUnknown,
-    OutsideRun,
-    PlanChanged,
-    QuestionError,
-    RequestChanged,
     RunEnded,
-    RunInterrupted,
-    RunPaused,
-    RunStopping,
     RunUnknown,
-    RunWaiting,
-    SourceChanged,
-    StepFailed,
-    StoreWentBack,
-    VersionsChanged,
     WrongTask,
 )
 from milepost.protocol.decide import World
-from milepost.protocol.failure import error_record
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact, Steps
 from milepost.protocol.questions import small_artifact
@@ -44,16 +28,17 @@ from milepost.protocol.spec import TaskSpec
 from milepost.records.canonical import digest, parse
 from milepost.records.compare import difference
 from milepost.records.fingerprint import fingerprint
-from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, Pointer, QuestionKind, RunStarted, RunStatus
+from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, Pointer, RunStarted, RunStatus
 from milepost.records.paths import find_paths
 from milepost.records.seal import Sealer, key_name
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.adrive import drive_async, outlived
 from milepost.runtime.clock import Clock, SystemClock
+from milepost.runtime.door import told
 from milepost.runtime.drive import drive
 from milepost.runtime.journal import Journal
-from milepost.runtime.journey import Done, StillAsks, journey, resumed
+from milepost.runtime.journey import journey, resumed
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
 from milepost.runtime.opening import Opened, went_back
@@ -344,72 +329,3 @@ def _close(run: ActiveRun) -> None:
     finally:
         run.journal.close()
         run.journal.store.release(run.lease)
-
-
-# ── telling ─────────────────────────────────────────────────────────────────────────────────────────
-
-_QUESTIONS: dict[str, type[QuestionError]] = {
-    QuestionKind.SOURCE_CHANGED: SourceChanged,
-    QuestionKind.REQUEST_CHANGED: RequestChanged,
-    QuestionKind.PLAN_CHANGED: PlanChanged,
-    QuestionKind.VERSIONS_CHANGED: VersionsChanged,
-    QuestionKind.OUTCOME_UNKNOWN: OutcomeUnknown,
-    QuestionKind.ATTEMPTS_USED: AttemptsUsed,
-    QuestionKind.STORE_WENT_BACK: StoreWentBack,
-}
-
-
-def told(run: ActiveRun, error: BaseException) -> BaseException:
-    """Translate how a journey ended into what the caller sees: our ordinary errors, no group, no signal."""
-    if run.pid != os.getpid():
-        return OutsideRun(path=run.run_id, reason="this process was forked from the one that holds the run")
-    if isinstance(error, LeaseLost) or isinstance(run.broken, LeaseLost):
-        return LeaseTaken(run_id=run.run_id, token=run.lease.token)
-    if isinstance(run.broken, MilepostError):
-        return run.broken
-    if isinstance(error, (RunPaused, StillAsks)):
-        return _asking(run) if run.snapshot.questions else _waiting(run)
-    if isinstance(error, RunStopping):
-        return RunInterrupted(run_id=run.run_id, signal_number=run.stop_signal or 15)
-    if isinstance(error, Done):
-        return RunEnded(run_id=run.run_id, status=error.status)
-    if isinstance(error, BaseExceptionGroup):
-        return told(run, first_of(error))
-    if isinstance(error, MilepostError) or not isinstance(error, Exception):
-        return error
-    failed = StepFailed(
-        run_id=run.run_id, path="the plan", attempt=run.snapshot.resumes + 1, error=str(error_record(error))
-    )
-    failed.__cause__ = error
-    return failed
-
-
-def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return what a group is about: one of our errors if there is one, else its first exception."""
-    leaves: list[BaseException] = []
-
-    def collect(error: BaseException) -> None:
-        if isinstance(error, BaseExceptionGroup):
-            for inner in error.exceptions:
-                collect(inner)
-        else:
-            leaves.append(error)
-
-    collect(group)
-    return next((leaf for leaf in leaves if isinstance(leaf, MilepostError)), leaves[0])
-
-
-def _asking(run: ActiveRun) -> QuestionError:
-    question = next(iter(run.snapshot.questions.values()))
-    return _QUESTIONS[question.question_kind](
-        run_id=run.run_id,
-        question_id=question.question_id,
-        path=question.path,
-        question=question.sentence,
-        count=len(run.snapshot.questions),
-    )
-
-
-def _waiting(run: ActiveRun) -> RunWaiting:
-    until, reason = run.waiting or ("later", "")
-    return RunWaiting(run_id=run.run_id, until=until, reason=reason)

@@ -15,7 +15,8 @@ from milepost.errors import CorruptRecord, RefusedError
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState
 from milepost.records.canonical import digest, parse
-from milepost.records.model import AnswerRow, Pointer, QuestionAsked, Record, RunResumed
+from milepost.records.model import Pointer, QuestionAsked, Record, RunResumed
+from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.stores.contract import Lease, Store, StoredArtifact
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from milepost.records.model import AnswerRow, ClaimRow, RunStatus
+from milepost.records.model import RunStatus
+from milepost.records.rows import AnswerRow, ClaimRow
 from milepost.records.seal import Place
 
 FLUSH_S = 0.05

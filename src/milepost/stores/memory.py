@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from milepost.errors import LeaseLost, QuestionUnknown, StoreUnavailable
-from milepost.records.model import ENDED, AnswerRow, ClaimRow, RunStatus
+from milepost.records.model import ENDED, RunStatus
+from milepost.records.rows import AnswerRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,

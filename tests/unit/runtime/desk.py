@@ -18,7 +18,9 @@ import pytest
 from clock import MovableClock
 
 from milepost.protocol.snapshot import Snapshot, format_time
-from milepost.records.model import AnswerRow, QuestionAsked, Record, decode_record
+from milepost.records.model import QuestionAsked, Record
+from milepost.records.rows import AnswerRow
+from milepost.records.written import decode_record
 from milepost.runtime import crash
 from milepost.runtime.opening import read_snapshot
 from milepost.stores.contract import QuestionRow, Store

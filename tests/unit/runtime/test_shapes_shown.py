@@ -9,7 +9,8 @@ from branches import start
 from desk import Desk
 
 from milepost import step, task
-from milepost.records.model import Record, encode_record
+from milepost.records.model import Record
+from milepost.records.written import encode_record
 from milepost.runtime.bell import Bell
 from milepost.stores.memory import MemoryStore
 

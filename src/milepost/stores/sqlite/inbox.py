@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import replace
 
 from milepost.errors import LeaseLost, QuestionUnknown
-from milepost.records.model import AnswerRow, ClaimRow
+from milepost.records.rows import AnswerRow, ClaimRow
 from milepost.stores.sqlite import rows
 from milepost.stores.sqlite.connection import Writer
 from milepost.stores.sqlite.queries import SQL

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from milepost.errors import CorruptRecord
-from milepost.records.model import AnswerRow, ClaimRow, RunStatus
+from milepost.records.model import RunStatus
+from milepost.records.rows import AnswerRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Head,

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from milepost.artifacts.files import ArtifactFiles
 from milepost.errors import ForeignDatabase, StoreUnavailable
-from milepost.records.model import AnswerRow, ClaimRow, RunStatus
+from milepost.records.model import RunStatus
+from milepost.records.rows import AnswerRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,

@@ -1,0 +1,39 @@
+"""Rows beside the journal: what people and runs leave for each other. The holder enters in the journal what it acts on.
+
+An answer is written without a lease; a claim outlives the run that made it. Data only, like the records.
+Called by the stores (which keep them), the protocol and the runtime.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """What a person decided. `accepted` is False for a later answer, kept for the audit only."""
+
+    question_id: str
+    run_id: str
+    choice: str
+    by: str
+    at: str
+    note: str = ""
+    ref: str | None = None
+    result: bytes | None = None  # JSON
+    accepted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """Who owns an idempotency key of `scope="task"`, and how its effect ended (None while open)."""
+
+    key: str
+    run_id: str
+    path: str
+    request_digest: str
+    at: str
+    outcome: str | None = None
+    ref: str | None = None
+    result: bytes | None = None
+    media_type: str | None = None

@@ -1,0 +1,94 @@
+"""How a record becomes its stored bytes and comes back: JSON, sorted keys, no spaces, absent fields left out.
+
+What is sealed are these bytes, exactly; nothing is encoded again to be checked. Does no I/O.
+Called by the runtime, which appends and reads journals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from operator import attrgetter
+from typing import Any
+
+from milepost.records.canonical import encode_text
+from milepost.records.model import KINDS, Choice, ErrorRecord, Pointer, Record
+
+_text: Callable[[str], str] = json.encoder.encode_basestring
+_NAMES = {cls: sorted(f.name for f in fields(cls)) for cls in KINDS.values()}
+_KEYS = {cls: tuple(f'"{name}":' for name in names) for cls, names in _NAMES.items()}
+_VALUES: dict[type[Record], Callable[[Record], tuple[Any, ...]]] = {
+    cls: attrgetter(*names) for cls, names in _NAMES.items()
+}
+
+
+def encode_record(record: Record) -> bytes:
+    """Return the stored bytes of a record: JSON, sorted keys, no spaces, absent fields left out."""
+    cls = type(record)
+    pieces: list[str] = []
+    for key, value in zip(_KEYS[cls], _VALUES[cls](record), strict=True):
+        if value is None or value is False or (not value and type(value) in _EMPTY):
+            continue
+        pieces.append(key + _WRITE.get(type(value), encode_text)(value))
+    return ("{" + ",".join(pieces) + "}").encode("utf-8")
+
+
+def _pointer_text(p: Pointer) -> str:
+    return (
+        f'{{"digest":{_text(p.digest)},"media_type":{_text(p.media_type)},"size":{p.size:d},"where":{_text(p.where)}}}'
+    )
+
+
+_EMPTY = frozenset((str, tuple, dict))
+_WRITE: dict[type, Callable[[Any], str]] = {
+    str: _text,
+    int: int.__repr__,
+    Pointer: _pointer_text,
+    ErrorRecord: lambda error: encode_text(error.to_json()),
+    tuple: lambda items: encode_text([i.to_json() if isinstance(i, Choice) else i for i in items]),
+}
+"""How a field is written, by its class: a record is written twice a step, so strings and pointers take no detour."""
+
+
+def decode_record(kind: str, body: bytes) -> Record:
+    """Read a record back. Raises: KeyError, TypeError, ValueError when it is not one this version knows."""
+    data = json.loads(body)
+    cls = KINDS[kind]
+    for name, build in _BUILD.items():
+        if name in data:
+            data[name] = build(data[name])
+    for name, default in _ABSENT.get(kind, ()):
+        data.setdefault(name, default)
+    return cls(**data)
+
+
+def _pointer(data: dict[str, Any]) -> Pointer:
+    return Pointer(**data)
+
+
+_BUILD: dict[str, Callable[[Any], Any]] = {
+    "output": _pointer,
+    "inputs": _pointer,
+    "files": _pointer,
+    "sources": _pointer,
+    "request": _pointer,
+    "result": _pointer,
+    "evidence": _pointer,
+    "error": lambda data: ErrorRecord(**data),
+    "checks": tuple,
+    "choices": lambda items: tuple(Choice(i["name"], i["does"], tuple(i["needs"])) for i in items),
+}
+
+
+def _required_defaults() -> dict[str, tuple[tuple[str, Any], ...]]:
+    """For each kind: required fields an empty value of which `encode_record` leaves out."""
+    found: dict[str, tuple[tuple[str, Any], ...]] = {}
+    for name, cls in KINDS.items():
+        required = [f for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
+        empty = {"str": "", "Data": {}}
+        found[name] = tuple((f.name, empty[str(f.type)]) for f in required if str(f.type) in empty)
+    return found
+
+
+_ABSENT = _required_defaults()
