@@ -42,6 +42,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "answer": "Answer a question.",
     },
     "Keep": {
+        "drill": "Kill a task at every point, resume it, compare with an undisturbed run.",
         "verify": "Prove every seal, digest and artifact of a run.",
         "doctor": "Examine the store, the clock and the folders around it.",
         "prune": "Delete whole ended runs.",

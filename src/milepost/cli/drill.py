@@ -1,0 +1,141 @@
+"""`milepost drill`: kill a task at every point, resume it, and compare with an undisturbed run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from milepost.cli.inputs import parse_inputs
+from milepost.cli.load import AnyTask, load_task
+from milepost.cli.options import json_option
+from milepost.cli.output import emit, inert, is_terminal, note, say
+from milepost.errors import MisuseError
+
+if TYPE_CHECKING:
+    from milepost.drill.choosing import Wanted
+    from milepost.drill.outcome import Outcome, Report
+    from milepost.drill.world import Drilled
+
+FUNCTION = "MODULE:FUNCTION"
+
+
+@click.command("drill")
+@click.argument("target", metavar="FILE_OR_MODULE:TASK")
+@click.argument("inputs", metavar="[NAME=VALUE]...", nargs=-1)
+@click.option("--observe", metavar=FUNCTION, help="Returns what the outside holds: lists, dicts, dataclasses.")
+@click.option("--setup", metavar=FUNCTION, help="Makes a world; may return environment variables, or a context.")
+@click.option("--teardown", metavar=FUNCTION, help="Called when a world is over.")
+@click.option("--points", default="all", metavar="all|N", help="How many trials of each kind, drawn with --seed.")
+@click.option("--point", "only", multiple=True, metavar="POINT", help="Replay one trial, as a report names it.")
+@click.option("--jobs", "workers", default=2, type=click.IntRange(1, 64), help="Worlds at once (default 2).")
+@click.option("--seed", default=0, help="Which trials --points N draws.")
+@click.option("--ignore", multiple=True, metavar="[STEP]$.FIELD", help="A field that is not compared: model text.")
+@click.option("--allow", multiple=True, metavar="STEP[:KIND]", help="A step whose sockets, processes, files are meant.")
+@click.option("--real-time", is_flag=True, help="Sit out waits instead of moving the clock of the world.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the worlds of failed trials there."
+)
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the trials as JUnit XML, too.")
+@click.option("--plain", is_flag=True, help="Write plain lines, no live view.")
+@json_option
+def command(target: str, inputs: tuple[str, ...], junit: Path | None, plain: bool, as_json: bool, **how: object) -> int:
+    """Kill a task at every point, resume it, and compare with an undisturbed run.
+
+    The task runs undisturbed in an empty folder, then once for every crash point it passed: a fresh world, a real
+    SIGKILL there, resume in new processes until it is done. Then answers are lost, records damaged, sources changed.
+    Compared are results, checkpoints, effects, model calls and what --observe returns; never wording, never times.
+    Exits with 0 only if everything held, else with 1.
+
+    \b
+    Example:
+      milepost drill plan.py:reconcile month=2026-10 --observe checks:ledger
+    """
+    from milepost.drill.campaign import drill
+    from milepost.drill.junit import write_junit
+    from milepost.drill.telling import lines
+
+    task = load_task(target)
+    progress = Progress(drawn=is_terminal(plain=plain))
+    report = drill(
+        _drilled(task, inputs, how), _wanted(how), replay=_replay(target, inputs, how), listener=progress.heard
+    )
+    progress.end()
+    if junit is not None:
+        write_junit(report, junit)
+    if as_json:
+        emit(report.to_json())
+    else:
+        for line in lines(report):
+            say(line)
+    return _status(report)
+
+
+def _status(report: Report) -> int:
+    return 0 if report.held else 1
+
+
+def _drilled(task: AnyTask, inputs: tuple[str, ...], how: dict[str, object]) -> Drilled:
+    from milepost.drill.named import by_text, named
+    from milepost.drill.world import Drilled
+
+    args, kwargs = parse_inputs(task.spec, inputs)
+    encoded = task.spec.arguments.round_trip(task.spec.arguments.bind(args, kwargs))
+    functions = {name: by_text(str(how[name]), f"--{name}") for name in ("observe", "setup", "teardown") if how[name]}
+    what = named(task, "task")
+    return Drilled(what, task.spec.name, encoded.decode("utf-8"), real_time=bool(how["real_time"]), **functions)
+
+
+def _wanted(how: dict[str, object]) -> Wanted:
+    from milepost.drill.choosing import Wanted
+
+    taken = {name: how[name] for name in ("only", "seed", "workers", "ignore", "allow", "keep")}
+    return Wanted(points=_count(str(how["points"])), **taken)  # type: ignore[arg-type]
+
+
+def _count(points: str) -> int | None:
+    if points == "all":
+        return None
+    if not points.isdigit() or int(points) < 1:
+        raise MisuseError(reason=f"--points {points}: expected `all` or a number from 1")
+    return int(points)
+
+
+def _replay(target: str, inputs: tuple[str, ...], how: dict[str, object]) -> str:
+    """Return the command that replays a point, up to the point's name."""
+    words = ["milepost", "drill", target, *inputs]
+    for name in ("observe", "setup", "teardown"):
+        words += [f"--{name}", str(how[name])] if how[name] else []
+    for name in ("ignore", "allow"):
+        words += [word for value in how[name] for word in (f"--{name}", value)]  # type: ignore[attr-defined]
+    words += ["--real-time"] if how["real_time"] else []
+    return shlex.join([*words, "--point"])
+
+
+class Progress:
+    """Says on stderr how far the drill is: one line redrawn on a terminal, else a line per tenth and per failure."""
+
+    def __init__(self, *, drawn: bool) -> None:
+        self._drawn, self._tenth, self._failed = drawn, -1, 0
+        note("drill: the undisturbed runs")
+
+    def heard(self, outcome: Outcome, ended: int, total: int) -> None:
+        """Hear of a trial that ended."""
+        self._failed += outcome.failed
+        said = f"drill: {ended} of {total} trials, {self._failed} failed"
+        if self._drawn:
+            sys.stderr.write(f"\r{said}  {inert(outcome.point)[:60].ljust(60)}")
+            sys.stderr.flush()
+        elif outcome.failed:
+            note(f"  failed: {outcome.point}: {outcome.said or outcome.differences[0]}")
+        elif (tenth := ended * 10 // total) != self._tenth:
+            self._tenth = tenth
+            note(said)
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._drawn:
+            sys.stderr.write(f"\r{' ' * 110}\r")

@@ -1,0 +1,89 @@
+"""The drill's end of a warm process: start, wait, end. One per worker; what does not end in time is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from milepost.drill.named import Named
+from milepost.drill.order import KILLED, Order
+
+PATIENCE_S = 120.0
+"""Seconds one process of a drill may take before it counts as stuck and is killed."""
+NOT_PASSED_ON = ("MILEPOST_", "PYTEST_CURRENT_TEST")
+
+
+class Stuck(Exception):
+    """A process did not end in time; it was killed."""
+
+
+class Starter:
+    """Forks processes that have imported everything but the user's own modules."""
+
+    def __init__(self, modules: Sequence[Named]) -> None:
+        path = os.pathsep.join(place or os.getcwd() for place in sys.path)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED_ON)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "milepost.drill.warm"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env={**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        self._unread = b""
+        self._ask("warm_up", modules=[module.to_json() for module in modules])
+
+    def start(self, order: Order) -> int:
+        """Start a process; return its id."""
+        return int(self._ask("start", order=order.to_json())["pid"])
+
+    def wait(self, pid: int, *, stopped: bool = False) -> int:
+        """Wait for the end of a process; return its exit status. With `stopped` a stop will do. Raises: Stuck."""
+        answer = self._ask("wait", pid=pid, stopped=stopped, stuck=pid)
+        return -signal.SIGSTOP if answer.get("stopped") else int(answer["status"])
+
+    def wait_any(self) -> int:
+        """Wait until some process ended; return which. Raises: Stuck."""
+        return int(self._ask("wait_any")["pid"])
+
+    def end(self, pid: int) -> int:
+        """End a kept world; return the exit status of the process that kept it. Raises: Stuck."""
+        return int(self._ask("end", pid=pid, stuck=pid)["status"])
+
+    def close(self) -> None:
+        """End the warm process; processes it forked and nobody waited for live on."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self._process.wait()
+
+    def _ask(self, what: str, stuck: int = 0, **facts: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"ask": what, **facts}).encode("utf-8") + b"\n")
+        try:
+            return self._answer()
+        except Stuck:
+            if stuck:
+                os.kill(stuck, -KILLED)
+                self._answer()
+            raise
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        while b"\n" not in self._unread:
+            readable, _, _ = select.select([self._process.stdout], [], [], PATIENCE_S)
+            if not readable:
+                raise Stuck
+            piece = os.read(self._process.stdout.fileno(), 65536)
+            if not piece:
+                raise RuntimeError("the drill's warm process ended; what it printed is on stderr")
+            self._unread += piece
+        line, _, self._unread = self._unread.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found

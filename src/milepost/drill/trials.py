@@ -1,0 +1,123 @@
+"""Trials that interrupt: a kill at a crash point, a send that goes wrong, two that race, one that is frozen.
+
+Each gets a fresh world, interrupts the run in it, lets it end in new processes and compares with the reference.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from milepost.drill.compare import changes, repeated, skipped
+from milepost.drill.order import KILLED, Told, read_told
+from milepost.drill.outcome import Outcome, Verdict
+from milepost.drill.points import Point
+from milepost.drill.undisturbed import Reference
+from milepost.drill.world import End, World
+
+LEASE_S = 1.0
+"""Seconds a lease lasts where a worker is frozen past it."""
+
+
+def judged(world: World, kind: str, point: str, end: End, reference: Reference, record: str = "") -> Outcome:
+    """Compare what stands in a world with the reference."""
+    if end.problem:
+        return Outcome(kind, point, Verdict.FAILED, record, end.problem, output=world.output())
+    found = world.standing(end.told)
+    differences = changes(reference.standing, found, reference.ignored)
+    differences += [f"falsely verified: {what}" for what in found.unproven]
+    again = repeated(reference.standing, found, world.sends(), reference.sends)
+    missing = skipped(reference.standing, found)
+    failed = bool(differences or again or missing)
+    verdict = Verdict.FAILED if failed else Verdict.ASKED if end.asked else Verdict.SURVIVED
+    return Outcome(
+        kind,
+        point,
+        verdict,
+        record,
+        "; ".join(again + [f"{path} did not happen" for path in missing]) or ", ".join(end.asked),
+        tuple(differences),
+        tuple(again),
+        tuple(missing),
+        output=world.output() if failed else "",
+    )
+
+
+# ── killed ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def kill(world: World, point: Point, reference: Reference) -> Outcome:
+    """Kill the run at a point with SIGKILL, resume it in new processes, compare."""
+    told = world.run({"MILEPOST_CRASH_AT": point.place})
+    if told.status not in (KILLED, 0):
+        return Outcome(
+            "kill", str(point), Verdict.FAILED, said=f"before that point: {told.said}", output=world.output()
+        )
+    if told.status == 0:
+        note = "this time the run did not pass that point"
+        found = judged(world, "kill", str(point), End(told), reference, note)
+        return found if found.failed else Outcome("kill", str(point), Verdict.UNTRIED, note)
+    record = world.newest_record()
+    return judged(world, "kill", str(point), world.finish(), reference, record)
+
+
+# ── sends that go wrong ─────────────────────────────────────────────────────────────────────────────
+
+
+def fault(world: World, kind: str, path: str, reference: Reference) -> Outcome:
+    """Let the first send of an effect go wrong; the run goes on by its own policy, or is resumed."""
+    end = world.finish(fault={"kind": kind, "path": path})
+    return judged(world, kind, f"{kind}:{path}", end, reference)
+
+
+# ── two at once ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def race(world: World, point: Point, reference: Reference) -> Outcome:
+    """Kill a run, then let two processes resume it at once: one runs, the other is told who holds it."""
+    world.run({"MILEPOST_CRASH_AT": point.place})
+    record = world.newest_record()
+    hold = {name: str(world.base / name) for name in ("ready", "gate")}
+    for pipe in hold.values():
+        os.mkfifo(pipe)
+    orders = [world.order("run", hold=hold) for _ in range(2)]
+    pids = [world.starter.start(order) for order in orders]
+    with open(hold["ready"], encoding="ascii") as ready:
+        holder = int(ready.read())
+    refused = world.starter.wait_any()
+    other = read_told(Path(orders[pids.index(refused)].told), world.starter.wait(refused))
+    with open(hold["gate"], "w", encoding="ascii"):
+        pass  # opened: the holder goes on
+    winner = _waited(world, orders[pids.index(holder)].told, holder)
+    if refused == holder or other.code != "run-busy":
+        said = f"the second process was not refused: {other.said}"
+        return Outcome("race", "race", Verdict.FAILED, record, said, output=world.output())
+    end = End(winner) if winner.status == 0 else world.finish()
+    return judged(world, "race", "race", end, reference, record)
+
+
+def _waited(world: World, told: str, pid: int) -> Told:
+    return read_told(Path(told), world.starter.wait(pid))
+
+
+# ── frozen ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def frozen(world: World, point: Point, reference: Reference) -> Outcome:
+    """Stop a worker with SIGSTOP until another took its run and ended it, wake it: nothing of it may count."""
+    order = world.order("run", freeze=point.place, lease_s=LEASE_S)
+    sleeper = world.starter.start(order)
+    if world.starter.wait(sleeper, stopped=True) != -signal.SIGSTOP:
+        return Outcome("frozen", "frozen", Verdict.UNTRIED, said="this time the run did not pass that point")
+    record = world.newest_record()
+    world.move_time(LEASE_S * 10)
+    try:
+        end = world.finish(lease_s=LEASE_S)
+    finally:
+        os.kill(sleeper, signal.SIGCONT)
+        woken = _waited(world, order.told, sleeper)
+    if woken.code != "lease-taken":
+        said = f"the woken worker was not refused: {woken.said}"
+        return Outcome("frozen", "frozen", Verdict.FAILED, record, said, output=world.output())
+    return judged(world, "frozen", "frozen", end, reference, record)
