@@ -7,10 +7,10 @@ crash points. Operations are data; nothing here acts. `label` names the crash po
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
+from milepost.records.frozen import frozen
 from milepost.records.model import Pointer, QuestionAsked, Record
 from milepost.records.rows import ClaimRow
 
@@ -19,7 +19,7 @@ Steps: TypeAlias = Generator["Op", Any, T]
 """A piece of the protocol that ends with a T."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Op:
     """Base of all operations."""
 
@@ -28,12 +28,12 @@ class Op:
         return type(self).__name__.lower()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Now(Op):
     """→ Moment."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """`at` in UTC; `text` as records hold it; `ticks` in seconds on a clock that only goes forward."""
 
@@ -42,7 +42,7 @@ class Moment:
     ticks: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Artifact:
     """Bytes that a record of the same append points at. `data` is None when they are a durable file."""
 
@@ -50,7 +50,7 @@ class Artifact:
     data: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Append(Op):
     """→ None. Append records in order; with `wait` return when they are durable.
 
@@ -69,7 +69,7 @@ class Append(Op):
         return "append:" + "+".join(record.kind for record in self.records)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keep(Op):
     """→ Artifact. Make bytes too large for a row durable as a file."""
 
@@ -77,14 +77,14 @@ class Keep(Op):
     media_type: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeepFiles(Op):
     """→ (list of manifest entries, list of Artifact). Make the files of an output durable, by content."""
 
     paths: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load(Op):
     """→ bytes of an artifact, checked. Raises: CorruptRecord."""
 
@@ -92,26 +92,26 @@ class Load(Op):
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observe(Op):
     """→ list of Observation, one per descriptor."""
 
     descriptors: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Body(Op):
     """→ Ended. Run the user's function of the call in a scope of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Send(Op):
     """→ Ended. Run the effect's function with its key: this is what reaches the provider."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """How a user's function ended: a value or an exception, and what it took."""
 
@@ -122,21 +122,21 @@ class Ended:
     uncalled: Sequence[str] = ()  # finished records the body, having returned, did not call again
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verify(Op):
     """→ the first failed check as (name, reason), or None. Verifiers may be asynchronous."""
 
     output: object
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookUp(Op):
     """→ Found, NotFound or CannotTell. An exception in the lookup is CannotTell."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wait(Op):
     """→ None when the recorded time has come. `reason` is shown in the countdown."""
 
@@ -144,7 +144,7 @@ class Wait(Op):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask(Op):
     """Never answers: records the question, parks the branch and unwinds it with RunPaused."""
 
@@ -152,7 +152,7 @@ class Ask(Op):
     evidence: Artifact | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Within(Op):
     """→ the result of a piece of the protocol that is about another call (an open intent, before the plan runs)."""
 
@@ -160,14 +160,14 @@ class Within(Op):
     steps: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaySend(Op):
     """→ bool: the lease stands and no more than a third of it has passed since `ticks`."""
 
     ticks: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim(Op):
     """→ ClaimRow of whoever owns the key: this run, or another. For scope="task"."""
 
@@ -175,7 +175,7 @@ class Claim(Op):
     request_digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakeClaim(Op):
     """→ ClaimRow. Take a key over from a run that nobody works on and that never sent; else its owner's row.
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+
+from milepost.records.frozen import frozen_by_name
 
 RECORD_SIZE_MAX = 8 * 1024
 """Bytes a start or a checkpoint may take (design §4); checked before the body runs."""
@@ -67,8 +69,7 @@ class QuestionKind(StrEnum):
     STORE_WENT_BACK = "store_went_back"
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(NamedTuple):
     """Where an artifact is: SHA-256 of its bytes (hex), size in bytes, media type, `row` or `file`."""
 
     digest: str
@@ -110,7 +111,7 @@ KINDS: dict[str, type[Record]] = {}
 R = TypeVar("R", bound="Record")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class Record:
     """Base of all records. `at` is the UTC time it was built, ISO 8601 with `Z`."""
 
@@ -136,7 +137,7 @@ def kind(name: str) -> Callable[[type[R]], type[R]]:
 
 
 @kind("run_started")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class RunStarted(Record):
     task: str
     target: str  # how to import it again: FILE.py:NAME or MODULE:NAME
@@ -152,7 +153,7 @@ class RunStarted(Record):
 
 
 @kind("run_resumed")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class RunResumed(Record):
     number: int  # 1 is the first resume
     token: int
@@ -160,7 +161,7 @@ class RunResumed(Record):
 
 
 @kind("versions_changed")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class VersionsNoted(Record):
     """Old and new version of the task (path '') or of a step, noted and gone on."""
 
@@ -173,14 +174,14 @@ class VersionsNoted(Record):
 
 
 @kind("cancel_entered")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class CancelEntered(Record):
     by: str
     note: str = ""
 
 
 @kind("run_ended")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class RunEnded(Record):
     """A journey's end or stop: any status but `running`. Only ENDED ones are final."""
 
@@ -200,7 +201,7 @@ class RunEnded(Record):
 
 
 @kind("step_started")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class StepStarted(Record):
     path: str
     attempt: int
@@ -210,7 +211,7 @@ class StepStarted(Record):
 
 
 @kind("output_recorded")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class OutputRecorded(Record):
     """The body ended and its output is kept; verification follows."""
 
@@ -224,7 +225,7 @@ class OutputRecorded(Record):
 
 
 @kind("step_verified")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class StepVerified(Record):
     """The checkpoint: verification and advance in one record."""
 
@@ -245,7 +246,7 @@ class StepVerified(Record):
 
 
 @kind("step_failed")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class StepFailedNoted(Record):
     """An attempt ended in an exception or a failed verification. `final` means the plan was told so."""
 
@@ -257,7 +258,7 @@ class StepFailedNoted(Record):
 
 
 @kind("start_returned")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class StartReturned(Record):
     """An orderly stop gives the start back: this attempt does not count."""
 
@@ -266,7 +267,7 @@ class StartReturned(Record):
 
 
 @kind("heartbeat_recorded")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class HeartbeatRecorded(Record):
     path: str
     attempt: int
@@ -277,7 +278,7 @@ class HeartbeatRecorded(Record):
 
 
 @kind("wait_recorded")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class WaitRecorded(Record):
     """An absolute time before which `path` does not go on."""
 
@@ -291,7 +292,7 @@ class WaitRecorded(Record):
 
 
 @kind("intent_recorded")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class IntentRecorded(Record):
     """Durable before each send: what exactly will be sent, to whom, under which key."""
 
@@ -309,7 +310,7 @@ class IntentRecorded(Record):
 
 
 @kind("outcome_recorded")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class OutcomeRecorded(Record):
     path: str
     attempt: int
@@ -335,7 +336,7 @@ class OutcomeRecorded(Record):
 
 
 @kind("question_asked")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class QuestionAsked(Record):
     question_id: str
     question_kind: str
@@ -350,7 +351,7 @@ class QuestionAsked(Record):
 
 
 @kind("answer_entered")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_by_name
 class AnswerEntered(Record):
     """The holder acts on an answer. `data` is what came with it (reference, result)."""
 
