@@ -145,9 +145,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, format: str, *args: Any) -> None:
-        return None
-
 
 def _receipt(entry: dict[str, Any]) -> dict[str, Any]:
     return {"ref": entry["ref"], "body": entry["body"]}
@@ -158,7 +155,10 @@ def running(database: Path, worlds: Path) -> Iterator[str]:
     """Run the provider in a process of its own; yield its address, below which each world has its own."""
     command = [sys.executable, "-m", "milepost.drill.provider", str(database), str(worlds)]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(place or os.getcwd() for place in sys.path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
+    with (
+        database.with_suffix(".requests").open("wb") as requests,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=requests, text=True, env=environ) as process,
+    ):
         try:
             assert process.stdout is not None
             yield f"http://127.0.0.1:{int(process.stdout.readline())}"
