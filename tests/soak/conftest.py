@@ -1,4 +1,4 @@
-"""Lets the slices use the crash laboratory of `tests/crash`: its toy plans, its provider, its worlds."""
+"""Lets the slices use `tests/crash` (toy plans, their provider, worlds) and the random plans of `tests/property`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-CRASH = Path(__file__).parents[1] / "crash"
-if str(CRASH) not in sys.path:
-    sys.path.append(str(CRASH))
+for room in ("crash", "property"):
+    folder_of_room = str(Path(__file__).parents[1] / room)
+    if folder_of_room not in sys.path:
+        sys.path.append(folder_of_room)
 
 
 @pytest.fixture

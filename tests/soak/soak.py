@@ -15,10 +15,23 @@ from pathlib import Path
 from typing import cast
 
 HERE = Path(__file__).parent
-ROOMS = [str(HERE), str(HERE.parent), str(HERE.parent / "crash")]
+ROOMS = [str(HERE), *(str(HERE.parent / room) for room in ("", "crash", "property"))]
 QUICK = "/dev/shm"
 """A file system in memory: killing a process proves order, never fsync; what a power cut leaves is rebuilt from a trace."""
-NAMES = ("syscalls", "call_faults", "demo_calls", "vfs", "power_cut", "resources", "clocks")
+NAMES = (
+    "syscalls",
+    "call_faults",
+    "demo_calls",
+    "vfs",
+    "power_cut",
+    "resources",
+    "clocks",
+    "schedules",
+    "machine",
+    "starters",
+    "zombies",
+    "crashresume_bridge",
+)
 
 
 def arguments() -> argparse.Namespace:
