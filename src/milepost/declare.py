@@ -273,7 +273,7 @@ def _code_versions(function: Function, version: str | None) -> dict[str, str]:
 
 def _code_digest(function: Function) -> str:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        tree = _parsed(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError, ValueError):
         code = getattr(function, "__code__", None)
         return _short(code.co_code if code is not None else repr(type(function)).encode())
@@ -281,6 +281,18 @@ def _code_digest(function: Function) -> str:
     if isinstance(declared, (ast.FunctionDef, ast.AsyncFunctionDef)):
         declared.decorator_list = []
     return _short(ast.dump(tree, annotate_fields=False).encode("utf-8", "backslashreplace"))
+
+
+def _parsed(source: str) -> ast.Module:
+    """Parse, once more when the parser was disturbed.
+
+    Python 3.11 keeps the parser's depth per process: a collection that parses on its own meanwhile raises
+    SystemError though the source is good (https://github.com/python/cpython/issues/106905).
+    """
+    try:
+        return ast.parse(source)
+    except SystemError:
+        return ast.parse(source)
 
 
 def _instructions_version(where: str, instructions: str | Path) -> str:

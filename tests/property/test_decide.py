@@ -26,6 +26,7 @@ from milepost.protocol.questions import CHOICES, ask
 from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.protocol.step import step
 from milepost.records import model as m
+from milepost.records.rows import AnswerRow
 
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 POINTER = m.Pointer("0" * 64, 2)
@@ -151,7 +152,7 @@ GIVEN = st.lists(st.sampled_from(["keep", "stop", "applied", "again", "accept", 
 
 def with_answers(s: Snapshot, world: World, given: Sequence[str]) -> World:
     rows = {
-        q.question_id: m.AnswerRow(q.question_id, "r", choice, "ada", world.at)
+        q.question_id: AnswerRow(q.question_id, "r", choice, "ada", world.at)
         for q, choice in zip(s.questions.values(), given, strict=False)
     }
     world.answers = rows

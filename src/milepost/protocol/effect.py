@@ -16,7 +16,7 @@ from milepost.protocol.doubt import resolve
 from milepost.protocol.failure import Again, Failure, after_failure, error_record
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import Key, derive_key
-from milepost.protocol.landing import answered, landed
+from milepost.protocol.landing import Returned, answered, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
 from milepost.protocol.questions import ask, listed
@@ -62,7 +62,9 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
         elif state is not None and state.failure is not None:
             raise _effect_failed(call, str(state.failure.error))
         elif (yield from _may_send(call, request, state)):
-            yield from _send(call, request)
+            returned = yield from _send(call, request)
+            if returned is not None:
+                return returned.value
 
 
 def effect_key(call: Call[EffectSpec], variant: int = 0) -> Key:
@@ -206,16 +208,20 @@ def _may_send(call: Call[EffectSpec], request: Request, state: EffectState | Non
     return True
 
 
-def _send(call: Call[EffectSpec], request: Request) -> Steps[None]:
-    """One send. Crash: an intent without an outcome, which the next reader resolves before anything else."""
+def _send(call: Call[EffectSpec], request: Request) -> Steps[Returned | None]:
+    """One send; None when it did not land or its result could not be kept.
+
+    The outcome is not waited for: what starts next makes both durable (design §5.1).
+    Crash: an intent without an outcome, which the next reader resolves before anything else.
+    """
     attempt = yield from _intend(call, request)
     if attempt is None:
-        return
+        return None
     ended: Ended = yield Send(str(request.key))
     if ended.error is None:
-        yield from landed(call, attempt, str(request.key), request.digest, ended)
-    else:
-        yield from _raised(call, attempt, request, ended, ended.error)
+        return (yield from landed(call, attempt, str(request.key), request.digest, ended))
+    yield from _raised(call, attempt, request, ended, ended.error)
+    return None
 
 
 def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:

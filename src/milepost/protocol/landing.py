@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import MilepostError
@@ -17,11 +18,22 @@ from milepost.records.model import AnswerEntered, ErrorRecord, Outcome, OutcomeR
 from milepost.records.rows import ClaimRow
 
 
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What an effect's caller gets: its result as it comes back from the record."""
+
+    value: Any
+
+
 def landed(
     call: Call[EffectSpec], attempt: int, key: str, request_digest: str, ended: Ended, *, late: bool = False
-) -> Steps[None]:
-    """Record that the provider accepted. Crash: the intent stays open and is resolved on resume."""
+) -> Steps[Returned | None]:
+    """Record that the provider accepted; return the result, None when it could not be kept.
+
+    Crash: the intent stays open and is resolved on resume.
+    """
     value, ref = _unwrapped(call.spec, ended.value)
+    returned: Returned | None = None
     artifacts: list[Artifact] = []
     result: Pointer | None = None
     files: Pointer | None = None
@@ -32,6 +44,7 @@ def landed(
         artifacts.append(kept)
         result = kept.pointer
         _, files = yield from keep_files(decoded, artifacts)
+        returned = Returned(decoded)
     except MilepostError as refused:
         error = error_record(refused)
     now = yield Now()
@@ -51,6 +64,7 @@ def landed(
         duration_s=round(ended.duration_s, 6),
     )
     yield Append((record,), artifacts, claims=claim_rows(call, record, request_digest, artifacts))
+    return returned
 
 
 def landed_late(call: Call[EffectSpec], ended: Ended) -> Steps[None]:

@@ -54,19 +54,28 @@ class Desk:
     def resume(self, task: Any, *, run_id: str = "r", **options: Any) -> Any:
         return task.options(**self.options(**options)).resume(run_id)
 
-    def dies(self, task: Any, *args: Any, at: str, phase: str = "durable", nth: int = 1, run_id: str = "r") -> None:
-        """Start or resume a run whose process dies at the n-th passing of this crash point."""
+    def dies(
+        self,
+        task: Any,
+        *args: Any,
+        at: str,
+        phase: str = "durable",
+        nth: int = 1,
+        run_id: str = "r",
+        settled: bool = False,
+    ) -> None:
+        """Start or resume a run whose process dies at the n-th passing of this crash point.
+
+        `settled`: so late that what nobody waited for is durable, too.
+        """
         before = self.store
-        with self._armed(at, phase, nth), pytest.raises(Death):
+        with self._armed(at, phase, nth, settled=settled), pytest.raises(Death):
             self.run(task, *args, run_id=run_id)
         assert self.store is not before, f"the crash point {at} {phase} was not reached"
 
     def dies_at_its_end(self, task: Any, *args: Any, run_id: str = "r") -> None:
         """Start or resume a run whose process dies when all is done and durable, only its end is not recorded."""
-        before = self.store
-        with self._armed("append:run_ended", "before", 1, settled=True), pytest.raises(Death):
-            self.run(task, *args, run_id=run_id)
-        assert self.store is not before, "the run did not come to its end"
+        self.dies(task, *args, at="append:run_ended", phase="before", run_id=run_id, settled=True)
 
     @contextmanager
     def _armed(self, at: str, phase: str, nth: int, *, settled: bool = False) -> Iterator[None]:

@@ -34,7 +34,7 @@ def test_an_applied_effect_is_never_sent_again(desk: Desk) -> None:
     """Killed after the outcome was recorded: the recorded result is returned."""
     provider = Provider(desk.clock)
     plan = posting(provider)
-    desk.dies(plan, "INV-7", at="append:run_ended", phase="before")
+    desk.dies_at_its_end(plan, "INV-7")
     desk.next_process()
     assert desk.resume(plan) == "receipt-1"
     assert len(provider.calls) == 1
@@ -272,7 +272,7 @@ def test_a_failure_the_plan_caught_is_the_same_on_each_resume(desk: Desk) -> Non
         except StepFailed:
             return note("left out")
 
-    desk.dies(catches, at="append:run_ended", phase="before")
+    desk.dies_at_its_end(catches)
     assert desk.resume(catches) == "left out"
     assert len(calls) == 1
 
@@ -382,7 +382,7 @@ def changing(desk: Desk) -> tuple[Provider, Any]:
     provider = Provider(desk.clock, honours_keys=True)
     amounts = [10]
     plan = posting(provider, amount=lambda: amounts[0], key_lifetime=timedelta(days=1))
-    desk.dies(plan, "INV-7", at="append:run_ended", phase="before")
+    desk.dies_at_its_end(plan, "INV-7")
     amounts[0] = 12
     with pytest.raises(RequestChanged, match=r"amount.*10.*12"):
         desk.resume(plan)

@@ -277,7 +277,7 @@ def gone_back(desk: Desk, *, lookup: bool) -> tuple[Provider, Any]:
     """Post two, then put the store back to where only the first was posted, as a restored backup does."""
     provider = Provider(desk.clock)
     plan = posts_two(provider, lookup=lookup)
-    desk.dies(plan, at="append:intent_recorded", phase="before", nth=2)
+    desk.dies(plan, at="append:intent_recorded", phase="before", nth=2, settled=True)
     backup = desk.store
     desk.next_process()
     desk.dies_at_its_end(plan)
