@@ -5,10 +5,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-.PHONY: help venv fix lint test demo bench docs wheel clean
+SECONDS ?= 300
+SEED    ?= 1
+RESULTS ?= docs/reliability.jsonl
+
+.PHONY: help venv fix lint test demo bench soak mutants reliability docs wheel clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z][a-z.]*:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z][a-z.]*:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(READY)  ## make .venv with everything the tests and examples need
 
@@ -37,6 +41,15 @@ demo: $(READY)  ## the month of invoices, killed five times and resumed, beside 
 
 bench: $(READY)  ## the table of docs/design.md §8, beside raw SQLite on this machine
 	$(BIN)/python bench/run.py
+
+soak: $(READY)  ## every harness of tests/soak within a time: make soak SECONDS=600 SEED=7
+	MILEPOST_SOAK_RESULTS=$(RESULTS) $(BIN)/python tools/soak.py --seconds $(SECONDS) --seed $(SEED)
+
+mutants: $(READY)  ## plant bugs in copies of the package and show which harness notices each
+	MILEPOST_SOAK_RESULTS=$(RESULTS) PYTHONPATH=tools $(BIN)/python -m mutants
+
+reliability: $(READY)  ## write docs/reliability.md from what soak and mutants found
+	$(BIN)/python tools/reliability.py
 
 docs: $(READY)  ## write docs/cli.md from the help of the commands
 	$(BIN)/python tests/house/cli_page.py > docs/cli.md.new && mv docs/cli.md.new docs/cli.md

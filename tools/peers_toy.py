@@ -1,14 +1,13 @@
 """The same toy in Milepost and in its peers: one effect, killed between the provider's accept and the record.
 
-`python tools/peers_toy.py [--tries N]` starts each toy N times, kills it there, starts it again until it ends, and counts
-how often the provider applied. Peers are looked for in the Pythons that PEERS_PYTHONS names (separated by colons), so
-that none has to be installed beside Milepost. Each toy is what its own documentation teaches, with its own defaults.
+`python tools/peers_toy.py [--tries N]` starts each toy N times, kills it there, starts it again until it ends, and
+counts how often the provider applied. Peers are looked for in the Pythons that PEERS_PYTHONS names (separated by
+colons), so that none has to be installed beside Milepost. Each is as its own documentation teaches, on SQLite.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sqlite3
@@ -19,6 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from results import note
 
 STARTS_MAX = 3
 START_S_MAX = 120
@@ -202,14 +203,6 @@ def found_in(package: str) -> tuple[str, str] | None:
         if done.returncode == 0:
             return python, done.stdout.strip()
     return None
-
-
-def note(line: dict[str, object]) -> None:
-    """Append a line to the file that MILEPOST_SOAK_RESULTS names, if any. Crash: the line or none."""
-    path = os.environ.get("MILEPOST_SOAK_RESULTS")
-    if path:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
 
 
 def main() -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from catalogue import Judge, Mutant
+from mutants.catalogue import Judge, Mutant
+from results import ROOT
 
-ROOT = Path(__file__).parents[2]
 COPIED = ("src", "tests", "pyproject.toml")
 LINKED = ("examples", "docs", "README.md")
 """Read by some tests, changed by no mutant."""

@@ -73,9 +73,7 @@ def test_a_tail_cut_off_and_a_tail_put_on_are_told_apart(sealer: Sealer) -> None
         sealer.check_head(2, head, places[:1])
     with pytest.raises(CorruptRecord, match="record 2 cannot be trusted: it stands behind the sealed head"):
         sealer.check_head(1, sealer.head_of(places[:1]) or b"", places)
-    with pytest.raises(
-        CorruptRecord, match="record 1 cannot be trusted: it is not there, record 2 stands in its place"
-    ):
+    with pytest.raises(CorruptRecord, match=r"record 1 .*: it is not there, record 2 stands in its place"):
         sealer.check_head(2, head, places[1:])
 
 

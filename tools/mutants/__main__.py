@@ -7,15 +7,13 @@ mutant is caught, 1 when one survives (a test is missing), 2 when a mutant or a 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from catalogue import Judge, Misplaced, Mutant, mutants
-from workshop import JUDGE_S_MAX, Judged, Verdict, copied, judged
+from mutants.catalogue import Judge, Misplaced, Mutant, mutants
+from mutants.workshop import JUDGE_S_MAX, Judged, Verdict, copied, judged
+from results import note
 
 FACTOR = 5
 """A judge may take so many times as long for a mutant as for the unchanged package before it counts as hanging."""
@@ -23,35 +21,37 @@ LEAST_S = 90.0
 """Seconds a judge always has: this machine may be busy."""
 
 
-class Unfit(Exception):
-    """A judge does not accept the unchanged package: its verdict would prove nothing."""
-
-
 @dataclass
 class Courtroom:
-    """Judges that were shown the unchanged package, and how long each took for it."""
+    """Judges that were shown the unchanged package: how long each took for it, and why some cannot judge."""
 
-    _known: dict[str, float] = field(default_factory=dict)
+    _known: dict[str, Judged] = field(default_factory=dict)
 
-    def seconds_max(self, judge: Judge) -> float:
-        """Return how long a judge may take for a mutant. Raises: Unfit."""
+    @property
+    def unfit(self) -> dict[str, str]:
+        """Return judges that do not accept the unchanged package, and what they said: their verdict proves nothing."""
+        return {name: its.said for name, its in self._known.items() if its.verdict is not Verdict.NOTHING}
+
+    def _shown_unchanged(self, judge: Judge) -> Judged:
         if judge.name not in self._known:
             with copied(None) as folder:
-                found = judged(folder, judge)
-            if found.verdict is not Verdict.NOTHING:
-                raise Unfit(f"{judge.name} is {found.verdict} without any bug planted:\n{found.said}")
-            self._known[judge.name] = found.seconds
-        return min(JUDGE_S_MAX, max(LEAST_S, FACTOR * self._known[judge.name]))
+                self._known[judge.name] = judged(folder, judge)
+        return self._known[judge.name]
+
+    def judge(self, mutant: Mutant, judge: Judge) -> Judged:
+        """Put a mutant before a judge; BROKEN when its verdict would prove nothing. Raises: Misplaced."""
+        before = self._shown_unchanged(judge)
+        if judge.name in self.unfit:
+            return Judged(Verdict.BROKEN, 0.0, before.said)
+        allowed = min(JUDGE_S_MAX, max(LEAST_S, FACTOR * before.seconds))
+        with copied(mutant) as folder:
+            return judged(folder, judge, allowed)
 
     def try_mutant(self, mutant: Mutant, *, every: bool) -> dict[str, Judged]:
-        """Put a mutant before its judges until one notices, or before all of them. Raises: Unfit, Misplaced."""
+        """Put a mutant before its judges until one notices, or before all of them. Raises: Misplaced."""
         found: dict[str, Judged] = {}
         for judge in mutant.judges:
-            allowed = self.seconds_max(judge)
-            with copied(mutant) as folder:
-                found[judge.name] = judged(folder, judge, allowed)
-            if found[judge.name].verdict is Verdict.BROKEN:
-                raise Unfit(f"{judge.name} cannot judge {mutant.name}:\n{found[judge.name].said}")
+            found[judge.name] = self.judge(mutant, judge)
             if found[judge.name].verdict.caught and not every:
                 break
         return found
@@ -69,25 +69,17 @@ def told(mutant: Mutant, found: dict[str, Judged]) -> dict[str, object]:
     }
 
 
-def note(line: dict[str, object]) -> None:
-    """Append a line to the file that MILEPOST_SOAK_RESULTS names, if any. Crash: the line or none."""
-    path = os.environ.get("MILEPOST_SOAK_RESULTS")
-    if path:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-
-
 def shown(line: dict[str, object], found: dict[str, Judged]) -> str:
-    """Return a mutant's line of the table: ✓ who noticed, – who did not."""
-    marks = ", ".join(f"{'✓' if judged.verdict.caught else '–'} {name}" for name, judged in found.items())
-    return (
-        f"{line['mutant']!s:<46} {'caught' if line['caught_by'] else 'SURVIVES':<8} {line['seconds']!s:>6} s  {marks}"
-    )
+    """Return a mutant's line of the table: ✓ who noticed, – who did not, ? who could not judge."""
+    signs = {Verdict.NOTHING: "–", Verdict.BROKEN: "?"}
+    marks = ", ".join(f"{signs.get(judged.verdict, '✓')} {name}" for name, judged in found.items())
+    verdict = "caught" if line["caught_by"] else "SURVIVES"
+    return f"{line['mutant']!s:<46} {verdict:<8} {line['seconds']!s:>6} s  {marks}"
 
 
-def survivors(chosen: Sequence[Mutant], *, every: bool) -> list[str]:
+def survivors(courtroom: Courtroom, chosen: Sequence[Mutant], *, every: bool) -> list[str]:
     """Try mutants one after the other, print the table, return the names of those nobody noticed."""
-    courtroom, left = Courtroom(), []
+    left = []
     for mutant in chosen:
         found = courtroom.try_mutant(mutant, every=every)
         line = told(mutant, found)
@@ -104,13 +96,16 @@ def main() -> int:
     parser.add_argument("--every", action="store_true", help="let every judge of a mutant speak, not only the first")
     given = parser.parse_args()
     chosen = [mutant for mutant in mutants() if given.only is None or mutant.name in given.only]
+    courtroom = Courtroom()
     try:
-        left = survivors(chosen, every=given.every)
-    except (Misplaced, Unfit) as error:
-        print(error, file=sys.stderr)
+        left = survivors(courtroom, chosen, every=given.every)
+    except Misplaced as misplaced:
+        print(misplaced, file=sys.stderr)
         return 2
-    print(f"{len(chosen)} planted bugs, {len(chosen) - len(left)} caught" + "".join(f"\n  survives: {x}" for x in left))
-    return 1 if left else 0
+    for name, said in courtroom.unfit.items():
+        print(f"{name} does not accept the package without any bug:\n{said}", file=sys.stderr)
+    print(f"{len(chosen)} planted bugs, {len(chosen) - len(left)} caught", *left, sep="\n  survives: ")
+    return 1 if left else 2 if courtroom.unfit else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Planted bugs: `catalogue.toml` holds them, `make mutants` plants each in a copy and shows who notices."""
