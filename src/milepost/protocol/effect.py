@@ -57,7 +57,7 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
         state = call.effect
         if state is not None and state.answer is not None:
             yield from answered(call, str(request.key), request.digest, state.answer)
-        elif state is not None and state.applied is not None:
+        elif state is not None and state.applied is not None and not state.sends_anew(request.digest):
             return (yield from _recorded_result(call, request, state, state.applied))
         elif state is not None and state.failure is not None:
             raise _effect_failed(call, str(state.failure.error))
@@ -90,7 +90,7 @@ def _request(call: Call[EffectSpec]) -> Steps[Request]:
         data = data[:-1] + b',"files":' + canonical(content) + b"}"
     found = digest(data)
     state = call.effect
-    variant = state.send_new[1] if state is not None and state.send_new and state.send_new[0] == found else 0
+    variant = state.send_new[1] if state is not None and state.send_new and state.sends_anew(found) else 0
     return Request(data, found, effect_key(call, variant))
 
 
@@ -101,7 +101,8 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
             yield from ask_about_plan(call)
         if call.elsewhere is not None:
             yield from _ask_elsewhere(call, call.elsewhere)
-    if call.spec.scope == "task" and (call.effect is None or not call.effect.finished):
+    state = call.effect
+    if call.spec.scope == "task" and (state is None or not state.finished or state.sends_anew(request.digest)):
         yield from settle_claim(call, str(request.key), request.digest)
 
 

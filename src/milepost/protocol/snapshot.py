@@ -239,6 +239,10 @@ def _wait_recorded(s: Snapshot, r: WaitRecorded) -> None:
 
 def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
     state = s._effect(r.path)
+    if state.applied is not None:  # another request, allowed by a person: what was applied stays at the provider
+        s.applied_count -= 1
+        state.applied = None
+        state.sends.clear()
     state.sends.append(Send(r))
     if state.starts == 0:
         state.since = r.at
@@ -305,11 +309,7 @@ def _answered_request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     if a.choice == "keep":
         state.accepted_request = digest
         return
-    if state.applied is not None:
-        s.applied_count -= 1
-    state.send_new = (digest, len(s.answered))
-    state.applied, state.starts = None, 0
-    state.sends.clear()
+    state.send_new, state.starts = (digest, len(s.answered)), 0  # what was applied stands until that request is sent
 
 
 def _answered_plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
@@ -345,7 +345,7 @@ def _answered_attempts(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
 def _answered_went_back(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     s.in_doubt = True
     for state in s.effects.values():
-        state.in_doubt = not state.finished
+        state.in_doubt = not state.finished or state.send_new is not None
 
 
 _ANSWERED = {

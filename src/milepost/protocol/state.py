@@ -82,6 +82,10 @@ class EffectState:
     def finished(self) -> bool:
         return self.applied is not None or self.failure is not None
 
+    def sends_anew(self, request_digest: str) -> bool:
+        """Say whether a person allowed to send exactly this request besides what was applied."""
+        return self.send_new is not None and self.send_new[0] == request_digest
+
     @property
     def open_sends(self) -> list[Send]:
         return [] if self.applied else [send for send in self.sends if send.open]

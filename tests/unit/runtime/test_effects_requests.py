@@ -61,6 +61,51 @@ def test_the_content_of_a_file_is_part_of_the_request_when_it_is_applied(desk: D
     assert [body for _, body, _ in provider.ledger] == ["Dear supplier", "Dear customer"]
 
 
+def allowed_once(desk: Desk, amounts: list[int]) -> tuple[Provider, Any]:
+    """Apply the first amount, change the plan to the second, and let a person allow to send that."""
+    provider = Provider(desk.clock)
+    plan = posting(provider, amount=lambda: amounts[0])
+    desk.dies_at_its_end(plan, "INV-7")
+    amounts.pop(0)
+    with pytest.raises(RequestChanged, match="1 → 2"):
+        desk.resume(plan)
+    desk.answer("send")
+    return provider, plan
+
+
+def test_what_a_person_allowed_for_one_request_is_no_leave_for_another(desk: Desk) -> None:
+    """The plan changed once more after the answer: nobody has allowed that, so it is asked about again."""
+    amounts = [1, 2, 3]
+    provider, plan = allowed_once(desk, amounts)
+    amounts.pop(0)
+    with pytest.raises(RequestChanged, match="1 → 3"):
+        desk.resume(plan)
+    assert [body for _, body, _ in provider.ledger] == [["INV-7", 1]]
+    desk.answer("send")
+    assert desk.resume(plan) == "receipt-2"
+    assert [body for _, body, _ in provider.ledger] == [["INV-7", 1], ["INV-7", 3]]
+    assert len({key for key, *_ in provider.ledger}) == 2
+
+
+def test_a_plan_that_goes_back_to_the_applied_request_gets_its_result(desk: Desk) -> None:
+    """What a person allowed need not happen; what was applied still stands."""
+    amounts = [1, 2, 1]
+    provider, plan = allowed_once(desk, amounts)
+    amounts.pop(0)
+    assert desk.resume(plan) == "receipt-1"
+    assert len(provider.ledger) == 1
+
+
+def test_the_request_a_person_allowed_is_sent_once_whatever_dies(desk: Desk) -> None:
+    """Its intent takes the place of what was applied before: from there on it is the one that is looked at."""
+    provider, plan = allowed_once(desk, [1, 2])
+    desk.dies(plan, "INV-7", at="append:intent_recorded", phase="before")
+    desk.dies(plan, "INV-7", at="send")
+    with pytest.raises(OutcomeUnknown):
+        desk.resume(plan)
+    assert [body for _, body, _ in provider.ledger] == [["INV-7", 1], ["INV-7", 2]]
+
+
 def test_an_equal_file_is_an_equal_request(desk: Desk, letter: Path) -> None:
     provider = Provider(desk.clock, honours_keys=True)
     plan = mailing(provider, letter)
