@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from milepost.drill.compare import fields
 from milepost.drill.outcome import Outcome, Report, Verdict
 from milepost.drill.provider import running
 from milepost.drill.starter import Starter, Stuck
-from milepost.drill.undisturbed import Reference, refer, undisturbed
+from milepost.drill.undisturbed import Reference, Seen, refer, undisturbed
 from milepost.drill.world import Broken, Drilled, World
 from milepost.errors import MilepostError
 
@@ -56,12 +57,13 @@ def _started(stack: ExitStack, drilled: Drilled) -> Starter:
 
 
 def _referred(worlds: Worlds, starters: Sequence[Starter], wanted: Wanted, report: Report) -> Reference:
-    ignored = fields(wanted.ignore)
-    with worlds.fresh(starters[0]) as world:
-        one = undisturbed(world)
-    with worlds.fresh(starters[-1]) as world:
-        other = undisturbed(world)
-    return refer(one, other, ignored, wanted.allow, report)
+    def seen(starter: Starter) -> Seen:
+        with worlds.fresh(starter) as world:
+            return undisturbed(world)
+
+    with ThreadPoolExecutor(len(starters[:2])) as pool:  # one after the other when there is only one worker
+        one, other = pool.map(seen, (starters[0], starters[-1]))
+    return refer(one, other, fields(wanted.ignore), wanted.allow, report)
 
 
 class Worlds:
@@ -131,7 +133,7 @@ class Campaign:
     def _stopped(self, stack: ExitStack, starter: Starter) -> World:
         """Return a world whose run stands before its end, for all trials of one worker that only read it."""
         world = stack.enter_context(self._worlds.fresh(starter))
-        world.run({"MILEPOST_CRASH_AT": end_of(self._reference.points).place})
+        world.run(stop=end_of(self._reference.points).place)
         return world
 
     def _tried(self, trial: Trial, starter: Starter, stopped: Sequence[World]) -> Outcome:

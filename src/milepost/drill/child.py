@@ -25,7 +25,7 @@ from milepost.drill.order import RUN_ID, Order
 from milepost.drill.sends import RETRY_AFTER_S, Sends
 from milepost.drill.watch import Watch
 from milepost.errors import MilepostError
-from milepost.runtime import crash, registry
+from milepost.runtime import crash, leases, registry
 
 BROKEN = 99
 """Exit status of a process whose own code, or the user's outside the task, raised."""
@@ -158,6 +158,8 @@ def _arm(order: Order) -> None:
         crash.sending = Sends(Path(order.sends), fault.get("kind"), fault.get("path", ""), wait_s)
     if order.freeze is not None:
         crash.armed = _at(order.freeze, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    if order.stop is not None:
+        crash.armed = _at(order.stop, _stop)
     if order.hold is not None:
         crash.armed = _held(order.hold)
 
@@ -174,6 +176,13 @@ def _at(point: str, act: Any) -> Any:
                 act()
 
     return reached
+
+
+def _stop() -> None:
+    """Die as by a power cut a moment later. Crash: everything recorded so far is durable."""
+    for run in leases.active_runs():
+        run.journal.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _held(hold: Mapping[str, str]) -> Any:

@@ -77,7 +77,7 @@ def _every(reference: Reference) -> Iterator[Trial]:
             yield Trial(kind, f"{kind}:{path}", act)
     for kind in damage.DAMAGE:
         for number, found in enumerate(reference.checkpoints):
-            act = partial(damage.damaged, kind=kind, checkpoint=found, number=number)
+            act = partial(damage.damaged, kind=kind, path=found.path, number=number)
             yield Trial(kind, f"{kind}:{found.path}", act, stopped=True)
     yield from _changes(reference)
     yield from _contests(reference)

@@ -36,11 +36,12 @@ class Checkpoint:
 
 
 def checkpoints(store: Path) -> list[Checkpoint]:
-    """Return the checkpoints of the run in a store, in order."""
+    """Return the checkpoints of the run in a store, in order; of a step done again the newest."""
     with closing(SqliteStore(store, create=False)) as opened:
         found = read_snapshot(opened, RUN_ID, None, every_chain=True).records
     verified = [(line.seq, record) for line, record in found if isinstance(record, StepVerified)]
-    return [Checkpoint(seq, r.path, r.output.digest, r.output.where == "file") for seq, r in verified]
+    newest = {record.path: (seq, record) for seq, record in verified}
+    return [Checkpoint(seq, r.path, r.output.digest, r.output.where == "file") for seq, r in newest.values()]
 
 
 # ── a copy, damaged ─────────────────────────────────────────────────────────────────────────────────
@@ -88,9 +89,12 @@ class _sql:
 DAMAGE: dict[str, Callable[[Path, Checkpoint], None]] = {"flip": flip, "missing": remove, "cut": cut}
 
 
-def damaged(world: World, kind: str, checkpoint: Checkpoint, number: int) -> Outcome:
+def damaged(world: World, kind: str, path: str, number: int) -> Outcome:
     """Damage a copy of a stopped world's store and resume from it: it must be refused, and nothing may run."""
-    point = f"{kind}:{checkpoint.path}"
+    point = f"{kind}:{path}"
+    checkpoint = next((found for found in checkpoints(world.store) if found.path == path), None)
+    if checkpoint is None:
+        return Outcome(kind, point, Verdict.UNTRIED, said="this time the run had no such checkpoint")
     folder = world.base / f"damaged-{kind}-{number}"
     store, state = folder / "store" / "store.sqlite", folder / "state"
     shutil.copytree(world.store.parent, store.parent)
@@ -138,7 +142,7 @@ def changed_source(world: World, name: str, descriptor: dict[str, Any], stop: Po
     from milepost.drill.changing import change
 
     point = f"source:{name}"
-    world.run({"MILEPOST_CRASH_AT": stop.place})
+    world.run(stop=stop.place)
     record = world.newest_record()
     why_not = change(descriptor, world.folder)
     if why_not:
@@ -151,7 +155,7 @@ def changed_source(world: World, name: str, descriptor: dict[str, Any], stop: Po
 
 def changed_versions(world: World, stop: Point) -> Outcome:
     """Resume with another model and other code of every step: recorded, or asked."""
-    world.run({"MILEPOST_CRASH_AT": stop.place})
+    world.run(stop=stop.place)
     record = world.newest_record()
     told = world.run(versions=True)
     if told.code == "versions-changed":

@@ -32,6 +32,7 @@ class Order:
     own: tuple[str, ...] = ()  # folders in which writing is no side effect
     hold: Mapping[str, str] | None = None  # {"at", "ready", "gate"}: stop there until the gate is opened
     freeze: str | None = None  # a point at which the process stops itself
+    stop: str | None = None  # a point at which it dies with everything durable that was recorded
     versions: bool = False  # run with other versions than declared
     lease_s: float | None = None
 

@@ -16,6 +16,8 @@ from milepost.drill.order import KILLED, Order
 
 PATIENCE_S = 120.0
 """Seconds one process of a drill may take before it counts as stuck and is killed."""
+CLOSE_S = 5.0
+"""Seconds the warm process gets to end by itself."""
 NOT_PASSED_ON = ("MILEPOST_", "PYTEST_CURRENT_TEST")
 
 
@@ -35,9 +37,11 @@ class Starter:
             stdout=subprocess.PIPE,
             bufsize=0,
             env={**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+            start_new_session=True,  # Ctrl-C reaches the drill, which then ends this in order
         )
         self._unread = b""
-        self._ask("warm_up", modules=[module.to_json() for module in modules])
+        self._tell("warm_up", modules=[module.to_json() for module in modules])
+        self._is_warm = False
 
     def start(self, order: Order) -> int:
         """Start a process; return its id."""
@@ -57,15 +61,25 @@ class Starter:
         return int(self._ask("end", pid=pid, stuck=pid)["status"])
 
     def close(self) -> None:
-        """End the warm process; processes it forked and nobody waited for live on."""
+        """End the warm process; worlds it kept are torn down, processes nobody waited for live on."""
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
-        self._process.wait()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
-    def _ask(self, what: str, stuck: int = 0, **facts: Any) -> dict[str, Any]:
+    def _tell(self, what: str, **facts: Any) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"ask": what, **facts}).encode("utf-8") + b"\n")
+
+    def _ask(self, what: str, stuck: int = 0, **facts: Any) -> dict[str, Any]:
+        if not self._is_warm:
+            self._answer()
+            self._is_warm = True
+        self._tell(what, **facts)
         try:
             return self._answer()
         except Stuck:

@@ -1,0 +1,30 @@
+"""Drills a task in few words, for the tests beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from milepost.drill.campaign import drill
+from milepost.drill.choosing import Wanted
+from milepost.drill.named import named
+from milepost.drill.outcome import Report
+from milepost.drill.world import Drilled
+
+
+def drilled(
+    task: Any,
+    *only: str,
+    points: int | None = None,
+    observe: Callable[[], Any] | None = None,
+    setup: Callable[[], Any] | None = None,
+    **wanted: Any,
+) -> Report:
+    """Drill a task without inputs: the trials named, else `points` of each kind (None: all)."""
+    what = Drilled(
+        named(task, "task"),
+        task.spec.name,
+        observe=named(observe, "observe") if observe is not None else None,
+        setup=named(setup, "setup") if setup is not None else None,
+    )
+    return drill(what, Wanted(points=points, only=only, **wanted))
