@@ -15,6 +15,7 @@ from clock import MovableClock
 from schedule_worlds import ATTEMPTS, Flaky, Provider
 
 from milepost import CannotTell, Found, Key, NotFound, Retry, effect, sleep, step, task
+from milepost.runtime.registry import register_call
 
 
 class Running(Protocol):
@@ -97,9 +98,16 @@ def mailed(key: Key, name: str) -> dict[str, str]:
     return running.provider.post(str(key), name, 1)
 
 
+def plan(shape: str, character: str) -> Any:
+    """Return the task of a shape against a provider of this character, as a process that declares no other has it."""
+    tasks, effects = _declared(character)
+    for declared in effects:
+        register_call(declared.spec)
+    return tasks[shape]
+
+
 @cache
-def plans(character: str) -> dict[str, Any]:
-    """Declare the task in every shape, against a provider of this character."""
+def _declared(character: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
     dealings = Provider(character, MovableClock()).dealings()
     looks_up = "lookup" in dealings
     post = effect(key=lambda name: name, name="post", **{**dealings, **({"lookup": find_slowly} if looks_up else {})})(
@@ -140,7 +148,7 @@ def plans(character: str) -> dict[str, Any]:
         return [left.result(), right.result(), *await post.map(["p", "q"], concurrency=2)]
 
     shapes = {"gather": gathered, "group": grouped, "map": mapped, "threads": threaded, "nested": nested}
-    return {shape: task(name=shape)(_whole(body)) for shape, body in shapes.items()}
+    return {shape: task(name=shape)(_whole(body)) for shape, body in shapes.items()}, (post, mail)
 
 
 def _whole(body: Any) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import async_plans
-from async_plans import plans
+from async_plans import plan
 from clock import START, MovableClock
 from schedule_worlds import NOWHERE, RUN_ID, Died, Provider
 from seeded_loop import SeededLoop, SeededPool, Stalled, run_seeded
@@ -162,8 +162,8 @@ class AsyncProcess:
 
     async def _main(self) -> Any:
         options = {"store": self._store, "clock": self._world.clock, "environ": NOWHERE, "handle_signals": False}
-        plan = plans(self._world.character)[self._world.shape]
-        going = asyncio.ensure_future(plan.options(**options).run(RUN_ID, 1))
+        declared = plan(self._world.shape, self._world.character)
+        going = asyncio.ensure_future(declared.options(**options).run(RUN_ID, 1))
         if self._trouble.cancel_after is not None:
             self._cancel_later(going, self._trouble.cancel_after)
         return await going

@@ -34,6 +34,7 @@ class SeededLoop(asyncio.SelectorEventLoop):
         self._chance = None if seed is None else random.Random(seed)
         self._outside: list[Callable[[], None]] = []
         self._passed_s = 0.0
+        self.set_exception_handler(lambda *_: None)  # what a dead process leaves behind complains to nobody
         self.choices = 0  # how often there was more than one way to go on
 
     def time(self) -> float:
