@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from results import note
+from results import ROOT, note
 
 STARTS_MAX = 3
 START_S_MAX = 120
@@ -183,7 +183,7 @@ def measured(name: str, python: str, version: str, tries: int) -> dict[str, obje
 
 def brought_to_its_end(name: str, python: str, folder: Path) -> str:
     """Start a toy until it says how it ended. Raises: AssertionError when the kill did not happen."""
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT / "src")}
     command = [python, str(Path(__file__).resolve()), "--start", name, str(folder)]
     for number in range(STARTS_MAX):
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=START_S_MAX, check=False)
