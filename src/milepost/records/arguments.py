@@ -47,16 +47,10 @@ class ArgumentsCodec:
         self._names = tuple(p.name for p in parameters if p.kind in _POSITIONAL)
         self._is_plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
         self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-
-    @property
-    def immutable(self) -> bool:
-        """Tell whether no watched argument can be changed in place, so that nobody need look."""
-        return all(shape.immutable for shape in self._shapes.values())
-
-    @property
-    def holds_paths(self) -> bool:
-        """Tell whether a watched argument may contain a path; if not, `find_paths` need not be asked."""
-        return any(shape.holds_paths for shape in self._shapes.values())
+        self.immutable = all(shape.immutable for shape in self._shapes.values())
+        """Whether no watched argument can be changed in place, so that nobody need look."""
+        self.holds_paths = any(shape.holds_paths for shape in self._shapes.values())
+        """Whether a watched argument may contain a path; if not, `find_paths` need not be asked."""
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         """Give every argument by its parameter's name, defaults applied; the inverse is `spread`.

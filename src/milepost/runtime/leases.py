@@ -10,6 +10,7 @@ import platform
 import queue
 import signal
 import threading
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ def me(clock: Clock) -> Holder:
     return Holder(platform.node(), _boot_id(), os.getpid(), format_time(clock.now()))
 
 
+@cache
 def _boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from typing import Any
+from functools import cache
+from typing import Any, get_type_hints
 
 from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMissing
 from milepost.errors import CorruptRecord, RefusedError
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState
 from milepost.records.canonical import digest, parse
-from milepost.records.model import Pointer, QuestionAsked, Record, RunResumed
+from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed
 from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.stores.contract import Lease, Store, StoredArtifact
@@ -138,10 +139,18 @@ def _of_effect(effect: EffectState) -> Iterator[Record]:
 def pointers(records: Iterable[Record]) -> Iterator[tuple[str, Pointer]]:
     """Yield what each record points at, with a name for it."""
     for record in records:
-        for field in fields(record):
-            value = getattr(record, field.name)
-            if isinstance(value, Pointer):
-                yield f"{field.name} of {getattr(record, 'path', '') or 'the run'}", value
+        for name in _pointing(record.kind):
+            value = getattr(record, name)
+            if value is not None:
+                yield f"{name} of {getattr(record, 'path', '') or 'the run'}", value
+
+
+@cache
+def _pointing(kind: str) -> tuple[str, ...]:
+    """Return the fields of a kind of record that hold pointers, if anything; a resume asks for each record."""
+    cls = KINDS[kind]
+    hints = get_type_hints(cls)
+    return tuple(f.name for f in fields(cls) if hints[f.name] in (Pointer, Pointer | None))
 
 
 def files_listed(what: str, data: bytes) -> Iterator[tuple[str, Pointer]]:
