@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 class Postbox:
     """The settled promises of one loop that it has not heard of yet."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._call_soon = loop.call_soon_threadsafe
+    def __init__(self) -> None:
+        # It holds no loop: as a value of `_BOXES` it would keep its own key alive.
         self._settled: deque[tuple[asyncio.Future[None], BaseException | None]] = deque()
         self._is_called = False
 
@@ -26,7 +26,7 @@ class Postbox:
         if not self._is_called:
             self._is_called = True
             with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
-                self._call_soon(self._empty)
+                future.get_loop().call_soon_threadsafe(self._empty)
 
     def _empty(self) -> None:
         # First the mark: what is put from here on is taken below, or wakes the loop once more for nothing.
@@ -48,5 +48,5 @@ def postbox(loop: asyncio.AbstractEventLoop) -> Postbox:
     """Return the postbox of a loop; called on that loop."""
     box = _BOXES.get(loop)
     if box is None:
-        box = _BOXES[loop] = Postbox(loop)
+        box = _BOXES[loop] = Postbox()
     return box
