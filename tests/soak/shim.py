@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tally import Missing
 from toy_world import HERE as CRASH
@@ -43,6 +44,10 @@ class ShimmedStarter(Starter):
             env={"PATH": os.environ["PATH"], "PYTHONPATH": self.path, "LD_PRELOAD": str(library)},
         )
 
+    def start(self, order: dict[str, Any]) -> int:
+        """Start as told; a start that is not over when the shim's alarm rings returns -SIGALRM."""
+        return super().start({**order, "environ": {"SHIM_CLASSES": "", **order["environ"]}})
+
 
 @dataclass(frozen=True)
 class Call:
@@ -59,9 +64,8 @@ class Call:
 
 def recorded(path: Path) -> list[Call]:
     """Read what the shim recorded."""
-    calls, rest = [], memoryview(path.read_bytes())
-    data = rest.tobytes()
-    start = 0
+    calls: list[Call] = []
+    data, start = path.read_bytes(), 0
     while start < len(data):
         end = data.index(b"\n", start)
         name, result, inode, offset, length, place, other = data[start:end].decode().split("\t")
