@@ -17,7 +17,7 @@ from typing import cast
 HERE = Path(__file__).parent
 ROOMS = [str(HERE), *(str(HERE.parent / room) for room in ("", "crash", "property"))]
 QUICK = "/dev/shm"
-"""A file system in memory: killing a process proves order, never fsync; what a power cut leaves is rebuilt from a trace."""
+"""A file system in memory: a kill proves order, never fsync; what a power cut leaves is rebuilt from a trace."""
 NAMES = (
     "syscalls",
     "call_faults",
