@@ -29,11 +29,9 @@ CONNECT = cast(Connect, Connection)
 def opened(folder: Path) -> Iterator[Points]:
     files = FaultyFiles()
     numbers = count()
-    reference, _ = run(files, folder / "reference")
-    operations = files.counted
-    points = [
-        f"{kind}{on} {n}" for kind in ("ioerr", "full", "torn") for on in ("", "+") for n in range(1, operations + 1)
-    ]
+    reference = started(folder / "reference", Office(), [])
+    numbered = range(1, files.counted + 1)
+    points = [f"{kind}{onward} {n}" for kind in ("ioerr", "full", "torn") for onward in ("", "+") for n in numbered]
 
     def attempt(point: str) -> None:
         kind, number = point.split()
