@@ -1,8 +1,7 @@
 """The test provider: a process of its own with a durable ledger, in six characters. It outlives every kill.
 
 `/CHARACTER/WORLD/KEY`: POST applies, GET looks up; `/CHARACTER/WORLD`: GET lists what was applied, per key.
-Its clock is the `At` header (seconds), so that nobody waits. Started as `toy_provider.py DATABASE`; prints its port,
-ends when its standard input does.
+Its clock is the `At` header (seconds), so that nobody waits. Started as `toy_provider.py DATABASE`; prints its port.
 """
 
 from __future__ import annotations
@@ -125,9 +124,8 @@ class Server(ThreadingHTTPServer):
 def main() -> None:
     Handler.ledger = Ledger(sys.argv[1])
     server = Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
-    sys.stdin.read()
+    server.serve_forever()
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Starter:
 def provider(database: Path) -> Iterator[int]:
     """Run the test provider in a process of its own; yield its port."""
     command = [sys.executable, str(HERE / "toy_provider.py"), str(database)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield int(process.stdout.readline())

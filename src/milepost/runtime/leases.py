@@ -69,6 +69,9 @@ class LeaseKeeper:
     """Renews every lease of this process each third of its length; a lease that is lost stops its run."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._runs: dict[int, tuple[ActiveRun, float]] = {}
         self._lock = threading.Lock()
         self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -101,10 +104,14 @@ class LeaseKeeper:
         announce([run.run_id for run, _ in self._runs.values()])
 
     def forget(self) -> None:
-        """In a forked child: nothing here speaks for the parent's runs, and signals mean what they meant before."""
+        """In a forked child: nothing here speaks for the parent's runs, and signals mean what they meant before.
+
+        It stays the same object, which others have imported; the keeper thread is not here any more.
+        """
         for run, _ in self._runs.values():
             run.broken = LeaseLost()  # no lock is taken: a thread that is not here any more may hold it
         self._restore()
+        self._begin()
 
     def _keep(self) -> None:
         while True:
@@ -163,14 +170,7 @@ class LeaseKeeper:
 KEEPER = LeaseKeeper()
 
 
-def _forget_in_child() -> None:
-    """A forked child has none of the parent's runs and no keeper thread."""
-    global KEEPER
-    KEEPER.forget()
-    KEEPER = LeaseKeeper()
-
-
-os.register_at_fork(after_in_child=_forget_in_child)
+os.register_at_fork(after_in_child=KEEPER.forget)
 
 
 def active_runs() -> list[ActiveRun]:
