@@ -18,10 +18,6 @@ def told(report: Report) -> str:
     return "\n".join(lines(report))
 
 
-def line_of(function) -> str:
-    return f"{faulty.__file__}:"
-
-
 def test_a_write_outside_in_a_plain_step_is_repeated_and_named() -> None:
     """The commonest mistake: a mail sent in a step goes out again when the process dies before its checkpoint."""
     report = drilled(faulty.writes_in_a_step, "body:durable:1", observe=faulty.ledger)
@@ -55,6 +51,13 @@ def test_a_process_started_in_a_step_is_named_unless_it_is_allowed() -> None:
     assert "UNDECLARED  step compute starts" in told(report)
     assert "--allow compute:process" in told(report)
     assert drilled(faulty.starts_a_process, "versions", allow=("compute:process",)).held
+
+
+def test_a_connection_between_steps_is_the_plans() -> None:
+    """Code between steps runs again on every resume: whatever it does to the outside happens again, too."""
+    report = drilled(faulty.connects_between_steps, "versions")
+    assert "UNDECLARED  the plan connects to 127.0.0.1:" in told(report)
+    assert drilled(faulty.connects_between_steps, "versions", allow=("plan",)).held
 
 
 def test_a_lookup_that_lies_is_named(tmp_path: Path) -> None:

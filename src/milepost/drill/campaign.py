@@ -23,7 +23,7 @@ from milepost.drill.provider import running
 from milepost.drill.starter import Starter, Stuck
 from milepost.drill.undisturbed import Reference, Seen, refer, undisturbed
 from milepost.drill.world import Broken, Drilled, World
-from milepost.errors import MilepostError
+from milepost.errors import MilepostError, MisuseError
 
 Listener: TypeAlias = Callable[[Outcome, int, int], None]
 """Hears of a trial that ended: its outcome, how many ended, how many there are."""
@@ -58,8 +58,11 @@ def _started(stack: ExitStack, drilled: Drilled) -> Starter:
 
 def _referred(worlds: Worlds, starters: Sequence[Starter], wanted: Wanted, report: Report) -> Reference:
     def seen(starter: Starter) -> Seen:
-        with worlds.fresh(starter) as world:
-            return undisturbed(world)
+        try:
+            with worlds.fresh(starter) as world:
+                return undisturbed(world)
+        except Broken as error:
+            raise MisuseError(reason=str(error)) from error
 
     with ThreadPoolExecutor(len(starters[:2])) as pool:  # one after the other when there is only one worker
         one, other = pool.map(seen, (starters[0], starters[-1]))
@@ -122,9 +125,18 @@ class Campaign:
 
     def _next(self, stack: ExitStack, starter: Starter, stopped: list[World], total: int) -> None:
         number, trial = self._waiting.get_nowait()
-        if trial.stopped and not stopped:
-            stopped.append(self._stopped(stack, starter))
-        outcome = self._tried(trial, starter, stopped)
+        began = time.monotonic()
+        try:
+            if trial.stopped and not stopped:
+                stopped.append(self._stopped(stack, starter))
+            outcome = trial.act(stopped[0]) if trial.stopped else self._in_fresh_world(trial, starter)
+        except (Broken, MilepostError) as error:
+            outcome = Outcome(trial.kind, trial.point, Verdict.FAILED, said=str(error))
+        except Stuck:
+            outcome = Outcome(trial.kind, trial.point, Verdict.FAILED, said="a process did not end in time")
+        self._ended(number, replace(outcome, seconds=round(time.monotonic() - began, 3)), total)
+
+    def _ended(self, number: int, outcome: Outcome, total: int) -> None:
         with self._lock:
             self._found[number] = outcome
             if self._listener is not None:
@@ -135,16 +147,6 @@ class Campaign:
         world = stack.enter_context(self._worlds.fresh(starter))
         world.run(stop=end_of(self._reference.points).place)
         return world
-
-    def _tried(self, trial: Trial, starter: Starter, stopped: Sequence[World]) -> Outcome:
-        began = time.monotonic()
-        try:
-            outcome = trial.act(stopped[0]) if trial.stopped else self._in_fresh_world(trial, starter)
-        except (Broken, MilepostError) as error:
-            outcome = Outcome(trial.kind, trial.point, Verdict.FAILED, said=str(error))
-        except Stuck:
-            outcome = Outcome(trial.kind, trial.point, Verdict.FAILED, said="a process did not end in time")
-        return replace(outcome, seconds=round(time.monotonic() - began, 3))
 
     def _in_fresh_world(self, trial: Trial, starter: Starter) -> Outcome:
         with self._worlds.fresh(starter) as world:

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -160,17 +160,15 @@ def _arm(order: Order) -> None:
         crash.armed = _at(order.freeze, lambda: os.kill(os.getpid(), signal.SIGSTOP))
     if order.stop is not None:
         crash.armed = _at(order.stop, _stop)
-    if order.hold is not None:
-        crash.armed = _held(order.hold)
 
 
-def _at(point: str, act: Any) -> Any:
-    """Return a hook that acts once, at a point `LABEL PHASE N`."""
+def _at(point: str, act: Callable[[], None]) -> Callable[[str, str], None]:
+    """Return a hook that acts once, at a point `LABEL PHASE N` or at the first one of any kind."""
     kind, _, number = point.rpartition(" ")
-    left = [int(number)]
+    left = [1 if point == "first" else int(number)]
 
     def reached(label: str, phase: str) -> None:
-        if f"{label} {phase}" == kind:
+        if point == "first" or f"{label} {phase}" == kind:
             left[0] -= 1
             if left[0] == 0:
                 act()
@@ -183,22 +181,6 @@ def _stop() -> None:
     for run in leases.active_runs():
         run.journal.flush()
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _held(hold: Mapping[str, str]) -> Any:
-    """Return a hook that says at the first point of a run that it runs, and waits until the gate is opened."""
-    over = [False]
-
-    def reached(label: str, phase: str) -> None:
-        if over[0]:
-            return
-        over[0] = True
-        with open(hold["ready"], "w", encoding="ascii") as ready:
-            ready.write(str(os.getpid()))
-        with open(hold["gate"], encoding="ascii") as gate:
-            gate.read()
-
-    return reached
 
 
 # ── keeping a world ─────────────────────────────────────────────────────────────────────────────────

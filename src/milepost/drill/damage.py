@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from milepost.drill.changing import change
 from milepost.drill.order import RUN_ID, Told
 from milepost.drill.outcome import Outcome, Verdict
 from milepost.drill.points import Point
@@ -139,8 +140,6 @@ def sources(store: Path, here: str) -> list[dict[str, Any]]:
 
 def changed_source(world: World, name: str, descriptor: dict[str, Any], stop: Point) -> Outcome:
     """Change what the run read while it is down: a resume must ask."""
-    from milepost.drill.changing import change
-
     point = f"source:{name}"
     world.run(stop=stop.place)
     record = world.newest_record()

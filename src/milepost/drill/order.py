@@ -30,8 +30,7 @@ class Order:
     fault: Mapping[str, str] | None = None  # {"kind", "path"}: what befalls the first send of an effect
     watch: str | None = None  # file in which side effects are noted
     own: tuple[str, ...] = ()  # folders in which writing is no side effect
-    hold: Mapping[str, str] | None = None  # {"at", "ready", "gate"}: stop there until the gate is opened
-    freeze: str | None = None  # a point at which the process stops itself
+    freeze: str | None = None  # a point at which the process stops itself (SIGSTOP); "first" is the first of any kind
     stop: str | None = None  # a point at which it dies with everything durable that was recorded
     versions: bool = False  # run with other versions than declared
     lease_s: float | None = None

@@ -52,9 +52,10 @@ class Starter:
         answer = self._ask("wait", pid=pid, stopped=stopped, stuck=pid)
         return -signal.SIGSTOP if answer.get("stopped") else int(answer["status"])
 
-    def wait_any(self) -> int:
-        """Wait until some process ended; return which. Raises: Stuck."""
-        return int(self._ask("wait_any")["pid"])
+    def wait_any(self) -> tuple[int, bool]:
+        """Wait until some process ended or stopped; return which, and whether it stopped. Raises: Stuck."""
+        answer = self._ask("wait_any")
+        return int(answer["pid"]), bool(answer["stopped"])
 
     def end(self, pid: int) -> int:
         """End a kept world; return the exit status of the process that kept it. Raises: Stuck."""

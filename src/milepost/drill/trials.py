@@ -75,24 +75,26 @@ def fault(world: World, kind: str, path: str, reference: Reference) -> Outcome:
 
 
 def race(world: World, point: Point, reference: Reference) -> Outcome:
-    """Kill a run, then let two processes resume it at once: one runs, the other is told who holds it."""
+    """Kill a run, then let two processes resume it at once: one runs, the other is told who holds it.
+
+    Whoever gets the run stops itself at its first point, so that the other one really finds it held.
+    """
     world.run({"MILEPOST_CRASH_AT": point.place})
     record = world.newest_record()
-    hold = {name: str(world.base / name) for name in ("ready", "gate")}
-    for pipe in hold.values():
-        os.mkfifo(pipe)
-    orders = [world.order("run", hold=hold) for _ in range(2)]
-    pids = [world.starter.start(order) for order in orders]
-    with open(hold["ready"], encoding="ascii") as ready:
-        holder = int(ready.read())
-    refused = world.starter.wait_any()
-    other = read_told(Path(orders[pids.index(refused)].told), world.starter.wait(refused))
-    with open(hold["gate"], "w", encoding="ascii"):
-        pass  # opened: the holder goes on
-    winner = _waited(world, orders[pids.index(holder)].told, holder)
-    if refused == holder or other.code != "run-busy":
-        said = f"the second process was not refused: {other.said}"
+    orders = {}
+    for _ in range(2):
+        order = world.order("run", freeze="first")
+        orders[world.starter.start(order)] = order.told
+    ended = dict(world.starter.wait_any() for _ in orders)
+    holders = [pid for pid, stopped in ended.items() if stopped]
+    for pid in holders:
+        os.kill(pid, signal.SIGCONT)
+    told = {pid: _waited(world, orders[pid], pid) for pid in orders}
+    refused = [told[pid] for pid in orders if pid not in holders]
+    if len(holders) != 1 or refused[0].code != "run-busy":
+        said = f"expected one to run and one to be refused, found {' and '.join(each.said for each in told.values())}"
         return Outcome("race", "race", Verdict.FAILED, record, said, output=world.output())
+    winner = told[holders[0]]
     end = End(winner) if winner.status == 0 else world.finish()
     return judged(world, "race", "race", end, reference, record)
 

@@ -15,7 +15,7 @@ from milepost.drill.damage import Checkpoint, checkpoints, sources
 from milepost.drill.outcome import Report, SideEffect
 from milepost.drill.points import Point, passed
 from milepost.drill.standing import Standing
-from milepost.drill.world import Broken, World
+from milepost.drill.world import World
 from milepost.errors import MisuseError
 from milepost.runtime.registry import name_in
 
@@ -45,16 +45,13 @@ class Seen:
 
 
 def undisturbed(world: World) -> Seen:
-    """Run the task in a world to its end. Raises: MisuseError when it has none."""
+    """Run the task in a world to its end. Raises: MisuseError when it has none; Broken."""
     notes, watched = world.base / "points", world.base / "watched"
     told = world.run({"MILEPOST_CRASH_LOG": str(notes)}, watch=str(watched), own=(str(world.base),))
     if told.status != 0:
         reason = f"the undisturbed run did not end: {told.said}; run it alone first"
         raise MisuseError(reason=f"{reason}\n{world.output()}".rstrip())
-    try:
-        standing = world.standing(told)
-    except Broken as error:
-        raise MisuseError(reason=str(error)) from error
+    standing = world.standing(told)
     noted = watched.read_text(encoding="utf-8").splitlines()
     return Seen(
         standing,

@@ -78,10 +78,12 @@ class Warm:
         return {"status": self._ended.pop(pid)}
 
     def _wait_any(self) -> dict[str, Any]:
-        """Wait until some process ended; its status is there to be waited for."""
-        pid, status = os.waitpid(-1, 0)
+        """Wait until some process ended or stopped; the status of one that ended is there to be waited for."""
+        pid, status = os.waitpid(-1, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            return {"pid": pid, "stopped": True}
         self._ended[pid] = os.waitstatus_to_exitcode(status)
-        return {"pid": pid}
+        return {"pid": pid, "stopped": False}
 
     def _end(self, pid: int) -> dict[str, Any]:
         """End a kept world and wait until it is torn down."""

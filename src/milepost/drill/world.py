@@ -27,7 +27,7 @@ from milepost.stores.sqlite.store import SqliteStore
 
 STARTS_MAX = 8
 """Starts after which a run that still asks, waits or fails is stuck."""
-DIFFER = (QuestionKind.OUTCOME_UNKNOWN, QuestionKind.ATTEMPTS_USED)
+EXPECTED_QUESTIONS = (QuestionKind.OUTCOME_UNKNOWN, QuestionKind.ATTEMPTS_USED)
 """What a run may ask after an interruption: what nobody but a person can know, and what a policy says."""
 
 
@@ -158,7 +158,7 @@ class World:
         kinds: list[str] = []
         with closing(SqliteStore(self.store, create=False)) as store:
             for question in store.questions(RUN_ID):
-                if question.kind not in DIFFER:
+                if question.kind not in EXPECTED_QUESTIONS:
                     return kinds, f"it asks {question.kind}: {question.sentence}"
                 kinds.append(question.kind)
                 store.answer(self._truth(question))

@@ -70,6 +70,14 @@ def starts_a_process() -> int:
     return compute()
 
 
+# ── a connection between steps ──
+
+
+@task
+def connects_between_steps() -> int:
+    return len(ledger())
+
+
 # ── a lookup that asks at the wrong place ──
 
 
