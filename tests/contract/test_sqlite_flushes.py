@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from store_rows import AT, HERE, batch, begin, claim
 
+from milepost.records.rows import CancelRow
 from milepost.stores.sqlite.connection import connect_sqlite
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -60,7 +61,7 @@ def test_records_are_flushed_and_leases_alone_are_not(store: SqliteStore, connec
     assert writing.commits == ["1", "1"]
     store.append(batch(lease, 1)).wait()
     store.claim(claim(lease), lease.token)
-    store.cancel("r", by="ann", at=AT, note="")
+    store.cancel(CancelRow("r", "ann", AT))
     assert writing.commits == ["1", "1", "2", "2", "2"]
     store.release(lease)
     assert store.acquire("r", HERE) is not None

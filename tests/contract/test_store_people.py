@@ -9,10 +9,10 @@ from store_rows import AT, ELSEWHERE, artifact, batch, begin, claim, progress, q
 
 from milepost.errors import LeaseLost, QuestionUnknown
 from milepost.records.model import RunStatus
-from milepost.records.rows import AnswerRow
+from milepost.records.rows import AnswerRow, CancelRow
 from milepost.stores.contract import Held, NewRun, Store
 
-YES = AnswerRow("q1", "r", "again", "ada", AT, note="mended", ref="R-1", result=b"[1]")
+YES = AnswerRow("q1", "r", "again", "ada", AT, note="mended", ref="R-1", result=b"[1]", seal=b"s" * 32)
 
 
 def test_a_question_is_open_until_its_row_is_closed(store: Store) -> None:
@@ -47,11 +47,12 @@ def test_a_question_nobody_asked_takes_no_answer(store: Store) -> None:
 
 def test_the_first_request_to_cancel_stands(store: Store) -> None:
     begin(store)
-    store.cancel("r", by="ada", at=AT, note="wrong month")
-    store.cancel("r", by="bob", at="2026-11-02T00:00:00Z", note="")
+    first = CancelRow("r", "ada", AT, "wrong month", seal=b"s" * 32)
+    store.cancel(first)
+    store.cancel(CancelRow("r", "bob", "2026-11-02T00:00:00Z"))
     row = store.run("r")
     assert row is not None
-    assert row.cancel == ("ada", AT, "wrong month")
+    assert row.cancel == first
 
 
 def test_a_key_has_one_owner_whoever_asks_later(store: Store) -> None:
@@ -70,9 +71,11 @@ def test_a_key_is_taken_over_only_from_the_named_run(store: Store) -> None:
 
 
 def test_the_owner_settles_its_claim_with_the_outcome(store: Store) -> None:
+    """The row is written whole: its seal covers all of it."""
     lease, other = begin(store), begin(store, "other")
     store.claim(claim(lease), lease.token)
     ended = replace(claim(lease), outcome="applied", ref="A-7", result=b"{}", media_type="application/json")
+    ended = replace(ended, path="again", request_digest="e" * 64, at="2026-11-02T00:00:00Z", seal=b"s" * 32)
     store.append(batch(lease, 1, claims=[ended])).wait()
     assert store.claim(claim(other), other.token) == ended
 

@@ -21,6 +21,7 @@ from toy_world import KILLED, Starter, World, provider
 from milepost.protocol.ops import Op
 from milepost.protocol.snapshot import format_time
 from milepost.records.model import KINDS, HeartbeatRecorded, RunStarted
+from milepost.records.rows import CancelRow
 
 NO_POINT = {RunStarted.kind, HeartbeatRecorded.kind}
 """Kinds that are written without an operation: their loss is tested with the point after and before them."""
@@ -64,7 +65,7 @@ def claimed(lab: Lab) -> World:
     world = lab.world("sync", Character.LOOKED_UP)
     assert world.start(MILEPOST_CRASH_AT=points.index("claim durable") + 1) == KILLED
     with world.store() as store:
-        store.cancel(RUN_ID, by="ada", at=format_time(START), note="wrong month")
+        store.cancel(CancelRow(RUN_ID, "ada", format_time(START), "wrong month"))
     return world
 
 

@@ -14,7 +14,7 @@ from tampering import KEYS, Scene, ledger, start
 
 from milepost import Applied, CannotTell, Found, Key, NotApplied, NotFound, Retry, effect, task
 from milepost.errors import OutcomeUnknown, RunWaiting, StoreWentBack
-from milepost.records.rows import AnswerRow
+from milepost.runtime.answering import answer_question
 
 RUN = "drip"
 AT = "2026-11-02T09:00:00.000000+00:00"
@@ -132,7 +132,7 @@ def gone_back(scene: Scene, plan: Any) -> None:
 def answer(scene: Scene, choice: str, **more: Any) -> None:
     with scene.store() as store:
         (asked,) = store.questions(RUN)
-        store.answer(AnswerRow(asked.question_id, RUN, choice, "ada", AT, **more))
+        answer_question(store, asked.question_id, choice, seal_key=scene.seal_key, by="ada", at=AT, **more)
 
 
 def test_a_store_that_went_back_asks_until_it_is_answered(scene: Scene) -> None:
@@ -173,7 +173,7 @@ def test_in_doubt_what_cannot_be_looked_up_is_asked_not_sent(scene: Scene, plan:
         with pytest.raises(OutcomeUnknown, match=f"\\[{drop}\\]"):
             scene.resume(RUN, plan)
         assert len(ledger.sends) == 4
-        answer(scene, "applied", ref=f"ref-{drop}", result=f'"ref-{drop}"'.encode())
+        answer(scene, "applied", ref=f"ref-{drop}", result=f'"ref-{drop}"')
     assert scene.resume(RUN, plan) == REPORT
     assert len(ledger.sends) == 4
 

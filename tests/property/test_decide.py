@@ -26,7 +26,7 @@ from milepost.protocol.questions import CHOICES, ask
 from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.protocol.step import step
 from milepost.records import model as m
-from milepost.records.rows import AnswerRow
+from milepost.records.rows import AnswerRow, CancelRow
 
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 POINTER = m.Pointer("0" * 64, 2)
@@ -140,7 +140,7 @@ WORLDS = st.builds(
     ),
     went_back_to=st.sampled_from([*[None] * 4, 3]),
     witnessed=st.integers(5, 9),
-    cancel=st.sampled_from([*[None] * 3, ("ada", format_time(START), "not needed")]),
+    cancel=st.sampled_from([*[None] * 3, CancelRow("r", "ada", format_time(START), "not needed")]),
     sources=st.none() | st.just([]) | st.lists(SOURCES, max_size=3),
     has_put_back=st.booleans(),
     lookups=st.none() | LOOKUPS,

@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from milepost.cli.opened import me, now_text, the_store
+from milepost.cli.opened import me, now_text, seal_key, the_store
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, note
 from milepost.runtime.answering import answer_question
@@ -34,7 +34,8 @@ def command(
       milepost answer q-3f9a2c11d0 keep --note "the new file only has a fixed typo"
     """
     store = the_store()
-    stands = answer_question(store, question_id, choice, by=by or me(), at=now_text(), note=why, ref=ref, result=result)
+    given = {"by": by or me(), "at": now_text(), "note": why}
+    stands = answer_question(store, question_id, choice, seal_key=seal_key(), ref=ref, result=result, **given)
     left = unanswered(store, stands.run_id)
     if as_json:
         emit(

@@ -6,11 +6,10 @@ import shlex
 
 import click
 
-from milepost.cli.opened import me, now_text, row_of, stands, the_store
+from milepost.cli.opened import me, now_text, row_of, seal_key, stands, the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note
-from milepost.errors import RunEnded
-from milepost.records.model import ENDED
+from milepost.runtime.answering import ask_to_cancel
 
 
 @click.command("cancel")
@@ -27,10 +26,7 @@ def command(run_id: str, why: str, as_json: bool) -> int:
       milepost cancel october --note "wrong month"
     """
     store = the_store()
-    row = row_of(store, run_id)
-    if row.progress.status in ENDED:
-        raise RunEnded(run_id=run_id, status=row.progress.status)
-    store.cancel(run_id, by=me(), at=now_text(), note=why)
+    ask_to_cancel(store, run_id, seal_key=seal_key(), by=me(), at=now_text(), note=why)
     standing = stands(store, row_of(store, run_id))
     if as_json:
         emit({"run_id": run_id, "asked": True, "stands": standing.word})

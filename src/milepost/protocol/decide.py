@@ -18,7 +18,7 @@ from milepost.protocol.questions import ask, listed
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, Send
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
-from milepost.records.rows import AnswerRow
+from milepost.records.rows import AnswerRow, CancelRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class World:
     went_back_to: int | None = None  # the witness remembers more records than the store has
     witnessed: int = 0
     answers: Mapping[str, AnswerRow] = field(default_factory=dict)
-    cancel: tuple[str, str, str] | None = None
+    cancel: CancelRow | None = None
     sources: Sequence[SourceCheck] | None = None
     has_put_back: bool = False  # once is enough: what is gone still cannot be put back
     lookups: Mapping[str, object] | None = None  # effect path -> Found | NotFound | CannotTell
@@ -214,7 +214,7 @@ def _people(s: Snapshot, w: World) -> Decision | None:
     if s.stopped:
         return End(RunStatus.STOPPED)
     if w.cancel is not None and s.cancel is None:
-        return EnterCancel(by=w.cancel[0], note=w.cancel[2])
+        return EnterCancel(by=w.cancel.by, note=w.cancel.note)
     still = [q for q in s.questions.values() if s.cancel is None or _keeps_from_ending(s, q)]
     return StillAsking(still) if still else None
 

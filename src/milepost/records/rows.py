@@ -1,7 +1,8 @@
 """Rows beside the journal: what people and runs leave for each other. The holder enters in the journal what it acts on.
 
-An answer is written without a lease; a claim outlives the run that made it. Data only, like the records.
-Called by the stores (which keep them), the protocol and the runtime.
+Answers and requests to cancel are written without a lease; a claim outlives the run that made it. `seal` is an
+HMAC over every other field, by the key of the run that the row is about (None without one; see `seal`).
+Data only, like the records. Called by the stores (which keep them), the protocol and the runtime.
 """
 
 from __future__ import annotations
@@ -22,6 +23,18 @@ class AnswerRow:
     ref: str | None = None
     result: bytes | None = None  # JSON
     accepted: bool = True
+    seal: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRow:
+    """Who asked a run to end, when and why."""
+
+    run_id: str
+    by: str
+    at: str
+    note: str = ""
+    seal: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +45,9 @@ class ClaimRow:
     run_id: str
     path: str
     request_digest: str
-    at: str
+    at: str  # when the row was written: claimed, or ended
     outcome: str | None = None
     ref: str | None = None
     result: bytes | None = None
     media_type: str | None = None
+    seal: bytes | None = None

@@ -3,7 +3,7 @@
 Each body has its own chain: a record's seal covers its own fields and the seal before it in that chain.
 The head seals the order and the chain of every record, so that a tail that is cut off, or hidden in a chain
 nobody reads, shows. With a key all seals are HMACs: someone who can write to the database still cannot
-rewrite history (design §7).
+rewrite history (design §7). With a key, rows that are written beside the journal are sealed one by one.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import fields, replace
+from typing import NamedTuple, Protocol, TypeVar
 
 from milepost.errors import CorruptRecord
+from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
+
+Row = TypeVar("Row", AnswerRow, CancelRow, ClaimRow)
 
 _FIRST = bytes(32)
 
@@ -92,6 +96,21 @@ class Sealer:
         if not hmac.compare_digest(self.head_of(places) or b"", seal):
             raise self._corrupt("the head", "its seal does not fit the order, chains and seals of the records")
 
+    # ── rows beside the journal ─────────────────────────────────────────────────────────────────────
+
+    def sealed(self, row: Row) -> Row:
+        """Return a row with its seal; without one when there is no key: a digest in a row alone proves nothing."""
+        return row if self._key is None else replace(row, seal=self._mac(_row_text(row)))
+
+    def check_row(self, row: AnswerRow | CancelRow | ClaimRow) -> None:
+        """Check that a row was written by somebody who has the key. Raises: CorruptRecord naming the row."""
+        if self._key is None:
+            return
+        if row.seal is None:
+            raise self._corrupt(_row_name(row), "it carries no seal, so it was not written with this run's key")
+        if not hmac.compare_digest(self._mac(_row_text(row)), row.seal):
+            raise self._corrupt(_row_name(row), "its seal does not fit what it says")
+
     def corrupt(self, record: Sealed, reason: str) -> CorruptRecord:
         where = f" in {record.chain}" if record.chain else ""
         return self._corrupt(f"record {record.seq} ({record.kind}{where})", reason)
@@ -103,6 +122,41 @@ class Sealer:
         if self._key is None:
             return hashlib.sha256(message).digest()
         return hmac.digest(self._key, message, "sha256")
+
+
+def _row_name(row: AnswerRow | CancelRow | ClaimRow) -> str:
+    match row:
+        case AnswerRow():
+            return f"the answer to {row.question_id[:200]}"
+        case CancelRow():
+            return "the request to cancel it"
+        case ClaimRow():
+            return f"the claim of key {row.key[:200]}"
+
+
+_ROW_DOMAINS: dict[type, bytes] = {
+    AnswerRow: b"milepost-answer-1\0",
+    CancelRow: b"milepost-cancel-1\0",
+    ClaimRow: b"milepost-claim-1\0",
+}
+"""A seal of one kind of row never fits another; the number grows when a field is added."""
+
+
+def _row_text(row: AnswerRow | CancelRow | ClaimRow) -> bytes:
+    """Return what the seal of a row covers: every other field in order, each with its kind and length."""
+    pieces = [_piece(getattr(row, f.name)) for f in fields(row) if f.name != "seal"]
+    return _ROW_DOMAINS[type(row)] + b"".join(pieces)
+
+
+def _piece(value: str | bytes | bool | None) -> bytes:
+    match value:
+        case None | bool():
+            return b"%b;" % str(value).encode("ascii")
+        case str():
+            data, sort = value.encode("utf-8", "surrogatepass"), b"text"
+        case bytes():
+            data, sort = value, b"bytes"
+    return b"%b:%d:%b;" % (sort, len(data), data)
 
 
 def key_name(key: bytes | None) -> str | None:

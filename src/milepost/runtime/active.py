@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from milepost.errors import LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
+from milepost.errors import CorruptRecord, LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec, TaskSpec
@@ -174,6 +174,13 @@ class ActiveRun:
             return self.journal.append(records, artifacts, claims)
         except (LeaseLost, StoreUnavailable) as error:
             raise self.failed(error) from error
+
+    def distrust(self, error: CorruptRecord) -> BaseException:
+        """End the journey, whatever the plan catches, over what it cannot rest on; return the signal to raise."""
+        self.lose(error)
+        found = self.obstacle()
+        assert found is not None
+        return found
 
     def failed(self, error: BaseException) -> BaseException:
         """Translate a failed append into the signal that unwinds; remember why."""

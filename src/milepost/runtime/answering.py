@@ -1,13 +1,18 @@
-"""Answering a question: checked here, before it is written; the first answer stands. Called by the command line."""
+"""What people decide about a run: answers to its questions, and requests to end it. Checked before they are written.
+
+The first of each stands. A run with a seal key takes them only from somebody who has it. Called by the command line.
+"""
 
 from __future__ import annotations
 
-from milepost.errors import AlreadyAnswered, AnswerRefused, QuestionUnknown
+from milepost.errors import AlreadyAnswered, AnswerRefused, QuestionUnknown, RunEnded, RunUnknown
 from milepost.records.canonical import canonical, parse
-from milepost.records.model import Choice, QuestionAsked
-from milepost.records.rows import AnswerRow
+from milepost.records.model import ENDED, Choice, QuestionAsked
+from milepost.records.rows import AnswerRow, CancelRow
+from milepost.records.seal import Sealer
 from milepost.records.written import decode_record
-from milepost.stores.contract import QuestionRow, Store
+from milepost.runtime.opening import check_key
+from milepost.stores.contract import QuestionRow, RunRow, Store
 
 
 def find_question(store: Store, question_id: str) -> QuestionRow:
@@ -30,6 +35,7 @@ def answer_question(
     question_id: str,
     choice: str,
     *,
+    seal_key: bytes | None,
     by: str,
     at: str,
     note: str = "",
@@ -38,17 +44,48 @@ def answer_question(
 ) -> AnswerRow:
     """Record what a person decided; `result` is JSON. The run acts on it when it is resumed.
 
-    Raises: QuestionUnknown, AnswerRefused, AlreadyAnswered (the given one is kept in the audit all the same).
+    Raises: QuestionUnknown, AnswerRefused, AlreadyAnswered (the given one is kept in the audit all the same),
+    SealKeyMissing, CorruptRecord when the answer that stands was not given with the run's key.
     Crash: as if not given, or given.
     """
     row = find_question(store, question_id)
     _check_needs(question_id, _chosen(row, choice), ref, result)
     data = None if result is None else _json(question_id, result)
-    given = AnswerRow(question_id, row.run_id, choice, by, at, note, ref, data)
+    sealer = _sealer(_row_of(store, row.run_id), seal_key)
+    # Sealed as a later one when it is, so that nobody can make it the one that stands by deleting the first.
+    is_first = not any(a.accepted for a in store.answers(row.run_id) if a.question_id == question_id)
+    given = sealer.sealed(AnswerRow(question_id, row.run_id, choice, by, at, note, ref, data, accepted=is_first))
     stands = store.answer(given)
     if stands != given:
+        sealer.check_row(stands)
         raise AlreadyAnswered(question_id=question_id, choice=stands.choice, by=stands.by, at=stands.at)
     return stands
+
+
+def ask_to_cancel(store: Store, run_id: str, *, seal_key: bytes | None, by: str, at: str, note: str = "") -> None:
+    """Ask a run to end; its holder hears of it, or the next resume ends it. The first request stands.
+
+    Raises: RunUnknown, RunEnded, SealKeyMissing.
+    Crash: asked or not asked.
+    """
+    row = _row_of(store, run_id)
+    if row.progress.status in ENDED:
+        raise RunEnded(run_id=run_id, status=row.progress.status)
+    store.cancel(_sealer(row, seal_key).sealed(CancelRow(run_id, by, at, note)))
+
+
+def _row_of(store: Store, run_id: str) -> RunRow:
+    row = store.run(run_id)
+    if row is None:
+        raise RunUnknown(run_id=run_id, location=store.location)
+    return row
+
+
+def _sealer(row: RunRow, seal_key: bytes | None) -> Sealer:
+    """Return what seals rows about a run: nothing for a run that was started without a key."""
+    if row.seal_name is not None:
+        check_key(row, seal_key)
+    return Sealer(row.run_id, seal_key if row.seal_name is not None else None)
 
 
 def _chosen(row: QuestionRow, name: str) -> Choice:

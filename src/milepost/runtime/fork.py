@@ -144,11 +144,12 @@ def _begin(
         first = replace(started, at=now, forked_from=run_id, forked_at=step_path, in_doubt=trusted.in_doubt)
         records = [first, *_kept(trusted), RunEnded(at=now, status=RunStatus.INTERRUPTED)]
         artifacts = _copied(Artifacts(store, run_id, snapshot=trusted.whole), records)
-        journal = _journal(store, lease, Sealer(new_run_id, seal_key), None, environ)
+        sealer = Sealer(new_run_id, seal_key)
+        journal = _journal(store, lease, sealer, None, environ)
         journal.append(records, artifacts)
         journal.flush()
         journal.close()
-        _take_claims(store, run_id, lease, trusted, now)
+        _take_claims(store, run_id, lease, sealer, trusted, now)
     finally:
         store.release(lease)
 
@@ -193,10 +194,10 @@ def _copy(old: Artifacts, what: str, pointer: Pointer, found: dict[str, Artifact
         found[pointer.digest] = Artifact(pointer, data if pointer.where == "row" else None)
 
 
-def _take_claims(store: Store, run_id: str, lease: Lease, trusted: Trusted, at: str) -> None:
+def _take_claims(store: Store, run_id: str, lease: Lease, sealer: Sealer, trusted: Trusted, at: str) -> None:
     """Take over the open keys of scope="task" that the old run owned. Crash: taken over by the next resume's ask."""
     for state, send in trusted.whole.open_intents():
         spec = spec_of(state.path, send.intent.versions)
         if isinstance(spec, EffectSpec) and spec.scope == "task":
             row = ClaimRow(send.intent.key, lease.run_id, state.path, send.intent.request_digest, at)
-            store.claim(row, lease.token, instead_of=run_id)
+            store.claim(sealer.sealed(row), lease.token, instead_of=run_id)

@@ -100,7 +100,7 @@ class Journal:
                 progress=self._progress(records[-1]),
                 artifacts=[_stored(artifact) for artifact in artifacts],
                 questions=self._questions(records) if any(type(r) in _ABOUT_QUESTIONS for r in records) else (),
-                claims=claims,
+                claims=[self.sealer.sealed(claim) for claim in claims],
             )
             if self._watch is not None:
                 self._unseen.extend(zip((line.seq for line in stored), records, strict=True))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from milepost.errors import (
+    CorruptRecord,
     LeaseLost,
     MilepostError,
     NotDecodable,
@@ -111,6 +112,7 @@ def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
         case rules.EnterAnswers(answers=answers):
             yield from _enter_answers(answers)
         case rules.EnterCancel(by=by, note=note):
+            _check_cancel(run, world)
             now = yield Now()
             yield Append((CancelEntered(at=now.text, by=by, note=note),), wait=True)
         case rules.NoteVersions(versions=versions):
@@ -153,6 +155,15 @@ def _enter_answers(answers: Any) -> Steps[None]:
             result=artifacts[0].pointer if artifacts else None,
         )
         yield Append((record,), artifacts, wait=True)
+
+
+def _check_cancel(run: ActiveRun, world: World) -> None:
+    """Refuse a request that came since the run was opened and was not written with its key."""
+    assert world.cancel is not None
+    try:
+        run.journal.sealer.check_row(world.cancel)
+    except CorruptRecord as error:
+        raise run.distrust(error) from error
 
 
 def _note_versions(versions: Any) -> Steps[None]:

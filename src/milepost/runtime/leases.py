@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from milepost.errors import LeaseLost, RunBusy, RunUnknown, UnavailableError
+from milepost.errors import CorruptRecord, LeaseLost, RunBusy, RunUnknown, UnavailableError
 from milepost.protocol.snapshot import age, format_time
 from milepost.runtime.children import announce
 from milepost.runtime.clock import Clock
@@ -143,7 +143,10 @@ class LeaseKeeper:
                         self._runs[id(run)] = (run, run.clock.ticks())
             row = run.journal.store.run(run.run_id)
             if row is not None and row.cancel is not None:
+                run.journal.sealer.check_row(row.cancel)
                 run.cancel()
+        except CorruptRecord as error:
+            run.lose(error)
         except UnavailableError:
             return  # tried again at the next tick; writes are fenced whatever happens here
 

@@ -57,7 +57,7 @@ def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: b
         raise RunUnknown(run_id=run_id, location=store.location)
     opened = Opened(row, Sealer(run_id, seal_key))
     try:
-        _check_key(row, seal_key)
+        check_key(row, seal_key)
         _check_places(store, opened)
         lines = store.records(run_id) if every_chain else store.records(run_id, chain="")
         _read(opened, lines)
@@ -69,7 +69,8 @@ def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: b
     return opened
 
 
-def _check_key(row: RunRow, seal_key: bytes | None) -> None:
+def check_key(row: RunRow, seal_key: bytes | None) -> None:
+    """Check that this is the key a run is sealed with. Raises: SealKeyMissing."""
     if key_name(seal_key) != row.seal_name:
         found = f"the key given is {key_name(seal_key)}" if seal_key is not None else "no key is given"
         if row.seal_name is None:

@@ -177,8 +177,7 @@ def load(run: ActiveRun, call: RuntimeCall, op: Load) -> bytes:
     except CorruptRecord as error:
         if run.checking:
             raise
-        run.lose(error)
-        raise (run.obstacle() or AssertionError) from error
+        raise run.distrust(error) from error
 
 
 def look_at(run: ActiveRun, call: RuntimeCall, op: Observe) -> list[Any]:
@@ -236,11 +235,17 @@ def _may_have_sent(run: ActiveRun, owner: ClaimRow) -> bool:
 
 
 def _claim(run: ActiveRun, call: RuntimeCall, key: str, request_digest: str, instead_of: str | None) -> ClaimRow:
-    row = ClaimRow(key, run.run_id, call.path, request_digest, format_time(run.clock.now()))
+    """Own a key or learn who does; a row that was not written with our seal key ends the journey."""
+    sealer = run.journal.sealer
+    row = sealer.sealed(ClaimRow(key, run.run_id, call.path, request_digest, format_time(run.clock.now())))
     try:
-        return run.journal.store.claim(row, run.lease.token, instead_of=instead_of)
+        owner = run.journal.store.claim(row, run.lease.token, instead_of=instead_of)
+        sealer.check_row(owner)
+    except CorruptRecord as error:
+        raise run.distrust(error) from error
     except BaseException as error:
         raise run.failed(error) from error
+    return owner
 
 
 Handler = Callable[[ActiveRun, Any, Any], Any]

@@ -33,6 +33,7 @@ def read_trusted(store: Store, run_id: str, seal_key: bytes | None) -> Opened:
             check_row(opened)
             check_questions(store, opened)
             opened.answers = offered_answers(store, opened)
+            check_cancel(opened)
             check_artifacts(store, opened)
         except RefusedError as refusal:
             opened.refusal = refusal
@@ -74,17 +75,25 @@ def check_questions(store: Store, opened: Opened) -> None:
 def offered_answers(store: Store, opened: Opened) -> dict[str, AnswerRow]:
     """Return the answers that stand to open questions. Raises: CorruptRecord.
 
-    An answer is a row without a seal: one that its question does not offer was not given through our doors.
+    With a seal key its giver must have had it. Without one, at least its question must offer it: any other answer was
+    not given through our doors.
     """
     questions = opened.snapshot.questions
     given = store.answers(opened.row.run_id) if questions else []
     answers = {row.question_id: row for row in given if row.accepted and row.question_id in questions}
     for name, row in answers.items():
+        opened.sealer.check_row(row)
         offered = [choice.name for choice in questions[name].choices]
         if row.choice not in offered:
             reason = f"it chooses {row.choice[:80]!r}, the question offers {', '.join(offered)}"
             raise _corrupt(opened, f"the answer to {name}", reason)
     return answers
+
+
+def check_cancel(opened: Opened) -> None:
+    """Check that a request to end the run was made by somebody who has its seal key. Raises: CorruptRecord."""
+    if opened.row.cancel is not None:
+        opened.sealer.check_row(opened.row.cancel)
 
 
 # ── artifacts ───────────────────────────────────────────────────────────────────────────────────────

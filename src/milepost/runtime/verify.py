@@ -9,7 +9,7 @@ from milepost.errors import CorruptRecord, MilepostError, RefusedError
 from milepost.records.model import RunStatus
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot, went_back
-from milepost.runtime.trust import check_questions, check_row, files_listed, pointers
+from milepost.runtime.trust import check_cancel, check_questions, check_row, files_listed, pointers
 from milepost.runtime.witness import witness_of
 from milepost.stores.contract import Store
 
@@ -76,6 +76,7 @@ def _row(opened: Opened) -> str:
     shown, s = opened.row.progress, opened.snapshot
     if s.started is not None:
         check_row(opened)
+    check_cancel(opened)
     status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
     expected = (status, s.verified_count, s.applied_count)
     if opened.records and (shown.status, shown.verified_count, shown.applied_count) != expected:
@@ -97,6 +98,8 @@ def _questions(store: Store, opened: Opened) -> str:
             run_id=opened.row.run_id, record="the inbox", reason=f"it differs from the journal in {odd}"
         )
     check_questions(store, opened)
+    for row in store.answers(opened.row.run_id):
+        opened.sealer.check_row(row)
     return f"{len(sealed)} questions, as in the journal"
 
 

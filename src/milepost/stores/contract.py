@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from milepost.records.model import RunStatus
-from milepost.records.rows import AnswerRow, ClaimRow
+from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.records.seal import Place
 
 FLUSH_S = 0.05
@@ -116,7 +116,7 @@ class Batch(NamedTuple):
     progress: Progress | None = None
     artifacts: Sequence[StoredArtifact] = ()
     questions: Sequence[QuestionRow] = ()
-    claims: Sequence[ClaimRow] = ()  # outcomes of keys this run owns
+    claims: Sequence[ClaimRow] = ()  # keys this run owns, as their rows stand from now on
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class RunRow:
     progress: Progress
     head: Head
     held: Held | None  # the newest lease not released; its holder may be dead
-    cancel: tuple[str, str, str] | None = None  # by, at, note
+    cancel: CancelRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +229,8 @@ class Store(Protocol):
     def answers(self, run_id: str) -> list[AnswerRow]:
         """Return all answers of a run, first ones and later ones, oldest first."""
 
-    def cancel(self, run_id: str, *, by: str, at: str, note: str) -> None:
-        """Ask the run to end, without a lease. The first request stands. Crash: asked or not asked."""
+    def cancel(self, asked: CancelRow) -> None:
+        """Ask a run to end, without a lease. The first request stands. Crash: asked or not asked."""
 
     def claim(self, claim: ClaimRow, token: int, *, instead_of: str | None = None) -> ClaimRow:
         """Own a key, or return the row of the run that does. `instead_of` takes it over from that run id.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from milepost.errors import LeaseLost, QuestionUnknown, StoreUnavailable
 from milepost.records.model import ENDED, RunStatus
-from milepost.records.rows import AnswerRow, ClaimRow
+from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,
@@ -210,14 +210,9 @@ class MemoryStore:
         run.row = replace(run.row, head=batch.head, progress=batch.progress or run.row.progress)
         self._questions.update((question.question_id, question) for question in batch.questions)
         for claim in batch.claims:
-            self._settle_claim(claim)
+            if self._claims[claim.key].run_id == claim.run_id:
+                self._claims[claim.key] = claim
         return None
-
-    def _settle_claim(self, ended: ClaimRow) -> None:
-        known = self._claims[ended.key]
-        self._claims[ended.key] = replace(
-            known, outcome=ended.outcome, ref=ended.ref, result=ended.result, media_type=ended.media_type
-        )
 
     # ── people ──
 
@@ -243,11 +238,11 @@ class MemoryStore:
         with self._lock:
             return [answer for answer in self._answers if answer.run_id == run_id]
 
-    def cancel(self, run_id: str, *, by: str, at: str, note: str) -> None:
+    def cancel(self, asked: CancelRow) -> None:
         with self._lock:
-            run = self._runs.get(run_id)
+            run = self._runs.get(asked.run_id)
             if run is not None and run.row.cancel is None:
-                run.row = replace(run.row, cancel=(by, at, note))
+                run.row = replace(run.row, cancel=asked)
 
     def claim(self, claim: ClaimRow, token: int, *, instead_of: str | None = None) -> ClaimRow:
         """Own a key, or return its owner's row. Raises: LeaseLost."""

@@ -28,6 +28,7 @@ from milepost.errors import (
     WrongTask,
 )
 from milepost.protocol.policy import RESUMES_MAX
+from milepost.records.rows import CancelRow
 from milepost.runtime.scope import current
 from milepost.runtime.standing import waits_until
 from milepost.stores.memory import MemoryStore
@@ -291,7 +292,7 @@ def test_a_stop_between_two_steps_keeps_the_first(desk: Desk) -> None:
 
 
 def cancel(desk: Desk) -> None:
-    desk.store.cancel("r", by="ada", at=desk.clock.now().isoformat(), note="not needed any more")
+    desk.store.cancel(CancelRow("r", "ada", desk.clock.now().isoformat(), "not needed any more"))
 
 
 def test_a_cancelled_run_that_nobody_runs_ends_at_its_next_start(desk: Desk) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import replace
 
 from milepost.errors import LeaseLost, QuestionUnknown
-from milepost.records.rows import AnswerRow, ClaimRow
+from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.stores.sqlite import rows
 from milepost.stores.sqlite.connection import Writer
 from milepost.stores.sqlite.queries import SQL
@@ -28,10 +28,10 @@ def answer(writer: Writer, given: AnswerRow) -> AnswerRow:
     return replace(given, accepted=True) if found is None else rows.answer(found)
 
 
-def cancel(writer: Writer, run_id: str, by: str, at: str, note: str) -> None:
+def cancel(writer: Writer, asked: CancelRow) -> None:
     """Ask a run to end; the first request stands. Crash: asked or not asked."""
     with writer.transaction("cancel") as connection:
-        connection.execute(SQL["ask_to_cancel"], (by, at, note, run_id))
+        connection.execute(SQL["ask_to_cancel"], (asked.by, asked.at, asked.note, asked.seal, asked.run_id))
 
 
 def claim(writer: Writer, wanted: ClaimRow, token: int, instead_of: str | None) -> ClaimRow:
@@ -53,9 +53,9 @@ def _owner(connection: sqlite3.Connection, key: str) -> ClaimRow:
 
 def _answer_values(given: AnswerRow, *, accepted: bool) -> tuple[object, ...]:
     words = (given.question_id, given.choice, given.by, given.at, given.note)
-    return (*words, given.ref, given.result, accepted)
+    return (*words, given.ref, given.result, accepted, given.seal)
 
 
 def _claim_values(wanted: ClaimRow) -> tuple[object, ...]:
     about = (wanted.key, wanted.run_id, wanted.path, wanted.request_digest, wanted.at)
-    return (*about, wanted.outcome, wanted.ref, wanted.result, wanted.media_type)
+    return (*about, wanted.outcome, wanted.ref, wanted.result, wanted.media_type, wanted.seal)

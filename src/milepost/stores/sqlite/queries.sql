@@ -42,8 +42,8 @@ ON CONFLICT (question_id) DO UPDATE SET closed = excluded.closed, sentence = exc
 WHERE run = excluded.run
 
 -- name: settle_claim
--- How the effect under a key this run owns has ended.
-UPDATE claims SET outcome = ?, ref = ?, result = ?, media_type = ?
+-- How the effect under a key this run owns has ended; the row is written whole, as it was sealed.
+UPDATE claims SET path = ?, request_digest = ?, at = ?, outcome = ?, ref = ?, result = ?, media_type = ?, seal = ?
 WHERE key = ? AND run_id = ? AND EXISTS (SELECT 1 FROM runs WHERE run_id = ? AND token = ?)
 
 -- name: token
@@ -67,14 +67,14 @@ ON CONFLICT (run_id) DO NOTHING
 -- One run.
 SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
   status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
-  cancel_by, cancel_at, cancel_note
+  cancel_by, cancel_at, cancel_note, cancel_seal
 FROM runs WHERE run_id = ?
 
 -- name: runs
 -- Runs, newest start first, from after a given one.
 SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
   status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
-  cancel_by, cancel_at, cancel_note
+  cancel_by, cancel_at, cancel_note, cancel_seal
 FROM runs
 WHERE (:task IS NULL OR task = :task) AND (:status IS NULL OR status = :status)
   AND (:family IS NULL OR family = :family)
@@ -100,7 +100,8 @@ UPDATE runs SET released = 1 WHERE run_id = ? AND token = ?
 
 -- name: ask_to_cancel
 -- A request to end; the first one stands.
-UPDATE runs SET cancel_by = ?, cancel_at = ?, cancel_note = ? WHERE run_id = ? AND cancel_at IS NULL
+UPDATE runs SET cancel_by = ?, cancel_at = ?, cancel_note = ?, cancel_seal = ?
+WHERE run_id = ? AND cancel_at IS NULL
 
 -- ── reading journals ──
 
@@ -154,17 +155,19 @@ SELECT 1 FROM questions q JOIN runs r ON r.number = q.run WHERE q.question_id = 
 
 -- name: accepted_answer
 -- The answer that stands.
-SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.accepted
+SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.accepted,
+  a.seal
 FROM answers a JOIN questions q USING (question_id) JOIN runs r ON r.number = q.run
 WHERE a.question_id = ? AND a.accepted = 1
 
 -- name: add_answer
 -- An answer, the first or a later one.
-INSERT INTO answers (question_id, choice, by, at, note, ref, result, accepted) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO answers (question_id, choice, by, at, note, ref, result, accepted, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: answers
 -- All answers of a run, oldest first.
-SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.accepted
+SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.accepted,
+  a.seal
 FROM runs r JOIN questions q ON q.run = r.number JOIN answers a ON a.question_id = q.question_id
 WHERE r.run_id = ? ORDER BY a.number
 
@@ -172,17 +175,18 @@ WHERE r.run_id = ? ORDER BY a.number
 
 -- name: add_claim
 -- Own a key nobody owns.
-INSERT INTO claims (key, run_id, path, request_digest, at, outcome, ref, result, media_type)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING
+INSERT INTO claims (key, run_id, path, request_digest, at, outcome, ref, result, media_type, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING
 
 -- name: take_claim_over
 -- Own a key instead of a named run.
-UPDATE claims SET run_id = ?, path = ?, request_digest = ?, at = ?, outcome = ?, ref = ?, result = ?, media_type = ?
+UPDATE claims SET run_id = ?, path = ?, request_digest = ?, at = ?, outcome = ?, ref = ?, result = ?, media_type = ?,
+  seal = ?
 WHERE key = ? AND run_id = ?
 
 -- name: claim
 -- Who owns a key.
-SELECT key, run_id, path, request_digest, at, outcome, ref, result, media_type FROM claims WHERE key = ?
+SELECT key, run_id, path, request_digest, at, outcome, ref, result, media_type, seal FROM claims WHERE key = ?
 
 -- ── pruning ──
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from milepost.errors import CorruptRecord
 from milepost.records.model import RunStatus
-from milepost.records.rows import AnswerRow, ClaimRow
+from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Head,
@@ -34,7 +34,7 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
         progress=Progress(_status(run_id, status), status_at, verified_count, applied_count, next_action, detail),
         head=Head(*row[19:21]),
         held=None if released else Held(run_id, token, holder, beat, beat_at),
-        cancel=None if row[22] is None else (row[21], row[22], row[23]),
+        cancel=None if row[22] is None else CancelRow(run_id, *row[21:25]),
     )
 
 
@@ -64,8 +64,8 @@ def question(row: tuple[Any, ...]) -> QuestionRow:
 
 
 def answer(row: tuple[Any, ...]) -> AnswerRow:
-    question_id, run_id, choice, by, at, note, ref, result, accepted = row
-    return AnswerRow(question_id, run_id, choice, by, at, note, ref, result, bool(accepted))
+    question_id, run_id, choice, by, at, note, ref, result, accepted, seal = row
+    return AnswerRow(question_id, run_id, choice, by, at, note, ref, result, bool(accepted), seal)
 
 
 def claim(row: tuple[Any, ...]) -> ClaimRow:

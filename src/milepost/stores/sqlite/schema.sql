@@ -38,7 +38,8 @@ CREATE TABLE runs (
   head_seal      BLOB NOT NULL,
   cancel_by      TEXT,
   cancel_at      TEXT,
-  cancel_note    TEXT
+  cancel_note    TEXT,
+  cancel_seal    BLOB
 ) STRICT;
 
 CREATE INDEX runs_by_start ON runs (started_at);
@@ -98,7 +99,8 @@ CREATE TABLE answers (
   note        TEXT NOT NULL,
   ref         TEXT,
   result      BLOB,
-  accepted    INTEGER NOT NULL
+  accepted    INTEGER NOT NULL,
+  seal        BLOB
 ) STRICT;
 
 CREATE INDEX answers_by_question ON answers (question_id);
@@ -114,7 +116,8 @@ CREATE TABLE claims (
   outcome        TEXT,
   ref            TEXT,
   result         BLOB,
-  media_type     TEXT
+  media_type     TEXT,
+  seal           BLOB
 ) STRICT, WITHOUT ROWID;
 
 -- What stays of a pruned run. `applied` is JSON: path, key and ref of each applied effect.

@@ -15,7 +15,7 @@ from pathlib import Path
 from milepost.artifacts.files import ArtifactFiles
 from milepost.errors import ForeignDatabase, StoreUnavailable
 from milepost.records.model import RunStatus
-from milepost.records.rows import AnswerRow, ClaimRow
+from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,
@@ -169,9 +169,9 @@ class SqliteStore:
         """Return all answers of a run, first ones and later ones, oldest first."""
         return [rows.answer(row) for row in self._reader.all("read answers", SQL["answers"], (run_id,))]
 
-    def cancel(self, run_id: str, *, by: str, at: str, note: str) -> None:
-        """Ask the run to end; the first request stands. Crash: asked or not asked."""
-        inbox.cancel(self._writer, run_id, by, at, note)
+    def cancel(self, asked: CancelRow) -> None:
+        """Ask a run to end; the first request stands. Crash: asked or not asked."""
+        inbox.cancel(self._writer, asked)
 
     def claim(self, claim: ClaimRow, token: int, *, instead_of: str | None = None) -> ClaimRow:
         """Own a key, or return its owner's row. Crash: claimed without an intent, or not. Raises: LeaseLost."""

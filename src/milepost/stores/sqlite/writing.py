@@ -188,7 +188,8 @@ def _question_rows(batch: Batch, key: LeaseKey) -> Iterator[tuple[object, ...]]:
 
 def _claim_rows(batch: Batch, key: LeaseKey) -> Iterator[tuple[object, ...]]:
     for c in batch.claims:
-        yield c.outcome, c.ref, c.result, c.media_type, c.key, c.run_id, *key
+        ended = (c.outcome, c.ref, c.result, c.media_type, c.seal)
+        yield c.path, c.request_digest, c.at, *ended, c.key, c.run_id, *key
 
 
 def _expect(count: int, cursor: sqlite3.Cursor) -> None:
