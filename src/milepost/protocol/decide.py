@@ -17,11 +17,12 @@ from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import ask, listed
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, Send
+from milepost.records.frozen import frozen
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
 from milepost.records.rows import AnswerRow, CancelRow
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceCheck:
     """One source: what is expected of it, what is there now. None: absent."""
 
@@ -34,7 +35,7 @@ class SourceCheck:
     can_put_back: bool = False  # gone, and its content is an artifact
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VersionCheck:
     """One version that differs: of the task ('') or of a step."""
 
@@ -64,52 +65,52 @@ class World:
 # ── decisions ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refuse:
     error: RefusedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finished:
     """The run has ended; its recorded result is returned, or the end is told."""
 
     status: RunStatus
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StillAsking:
     """Open questions without an answer: nothing runs."""
 
     questions: Sequence[QuestionAsked]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnterAnswers:
     answers: Sequence[tuple[QuestionAsked, AnswerRow]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnterCancel:
     by: str
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     status: RunStatus
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookAtSources:
     """Rule 2 needs the world."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PutBack:
     sources: Sequence[SourceCheck]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettleIntent:
     """A person's answer, or what the provider said, closes an open intent."""
 
@@ -117,29 +118,29 @@ class SettleIntent:
     found: Found[Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookUpIntents:
     """Rule 3 needs the world."""
 
     intents: Sequence[tuple[EffectState, Send]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookAtVersions:
     """Rule 4 needs the world."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoteVersions:
     versions: Sequence[VersionCheck]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskPerson:
     ask: Ask
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Continue:
     """Rule 5: go on with the plan."""
 
