@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from milepost.protocol.asking import asking
 from milepost.protocol.call import Call
 from milepost.protocol.ops import Append, Artifact, Claim, Moment, Now, Steps, TakeClaim, Wait
-from milepost.protocol.questions import ask
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import EffectSpec
 from milepost.records.canonical import digest
@@ -63,12 +63,9 @@ def _adopt(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Step
 
 
 def _ask_other_request(call: Call[EffectSpec], owner: ClaimRow, request_digest: str, now: Moment) -> Steps[None]:
-    yield ask(
+    yield from asking(
+        call,
         QuestionKind.REQUEST_CHANGED,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=now.text,
-        path=call.path,
         sentence=f"{call.path} was applied by run {owner.run_id} with another request under the same key.",
         evidence={
             "key": owner.key,
@@ -81,13 +78,9 @@ def _ask_other_request(call: Call[EffectSpec], owner: ClaimRow, request_digest: 
 
 
 def _ask_open(call: Call[EffectSpec], owner: ClaimRow) -> Steps[None]:
-    now: Moment = yield Now()
-    yield ask(
+    yield from asking(
+        call,
         QuestionKind.PLAN_CHANGED,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=now.text,
-        path=call.path,
         sentence=(
             f"Run {owner.run_id} owns the key of {call.path} and nobody knows whether it was sent there. Settle that "
             "run first, then accept; accepting while it is open takes the key over and sends."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from milepost.protocol.asking import asking
 from milepost.protocol.call import Call
 from milepost.protocol.failure import cut
 from milepost.protocol.landing import recovered
@@ -155,12 +156,9 @@ def _ask(
     sends = [
         {"attempt": s.intent.attempt, "at": s.intent.at, "error": _error(s)} for s in (state.sends if state else [])
     ]
-    yield ask(
+    yield from asking(
+        call,
         QuestionKind.OUTCOME_UNKNOWN,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=now.text,
-        path=call.path,
         sentence=f"Nobody knows whether {call.path} happened at {call.spec.provider} (key {key}): {reason}.",
         evidence={
             "effect": call.path,

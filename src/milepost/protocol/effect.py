@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import NotDecodable, PermissionMissing, StepFailed
+from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
 from milepost.protocol.doubt import resolve
@@ -19,10 +20,10 @@ from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import Returned, answered, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
-from milepost.protocol.questions import ask, listed
+from milepost.protocol.questions import listed
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
-from milepost.protocol.step import ask_about_plan, ask_attempts_used, redo_covers, starts_max
+from milepost.protocol.step import redo_covers, starts_max
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.model import (
@@ -107,13 +108,9 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
 
 
 def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:
-    now = yield Now()
-    yield ask(
+    yield from asking(
+        call,
         QuestionKind.PLAN_CHANGED,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=now.text,
-        path=call.path,
         sentence=f"{call.path} has no record, but the same effect was applied as {other}: send it once more?",
         evidence={"called": call.path, "applied_as": other, "key": call.item_key},
         about={"paths": [call.path]},
@@ -146,13 +143,9 @@ def _ask_about_request(
     call: Call[EffectSpec], request: Request, applied: OutcomeRecorded, sent: IntentRecorded | None
 ) -> Steps[None]:
     changes = (yield from request_changes(sent, request.data)) if sent is not None else []
-    now = yield Now()
-    yield ask(
+    yield from asking(
+        call,
         QuestionKind.REQUEST_CHANGED,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=now.text,
-        path=call.path,
         sentence=(
             f"{call.path} was applied with another request than the plan makes now: "
             f"{listed(changes, 1) or 'it differs'}."
@@ -168,13 +161,9 @@ def request_changes(sent: IntentRecorded, new: bytes) -> Steps[list[str]]:
 
 
 def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded, why: object) -> Steps[None]:
-    now = yield Now()
-    yield ask(
+    yield from asking(
+        call,
         QuestionKind.OUTCOME_UNKNOWN,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=now.text,
-        path=call.path,
         sentence=(
             f"{call.path} was applied (reference {applied.ref or 'unknown'}), but its result is not known: "
             f"{why}. Give the result as JSON."
@@ -203,9 +192,8 @@ def _may_send(call: Call[EffectSpec], request: Request, state: EffectState | Non
         if not (yield from resolve(call, sent.key, request.digest, state, request.data)):
             return False
     if state.starts >= starts_max(call):
-        now = yield Now()
         error = state.last.outcome.error if state.last and state.last.outcome else None
-        yield from ask_attempts_used(call, state.starts, now.text, str(error) if error else "")
+        yield from ask_attempts_used(call, state.starts, str(error) if error else "")
     return True
 
 
@@ -283,7 +271,7 @@ def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended
             raise error
         raise _effect_failed(call, str(noted)) from error
     if outcome is Outcome.REJECTED:
-        yield from ask_attempts_used(call, state.starts, now.text, str(noted))
+        yield from ask_attempts_used(call, state.starts, str(noted))
 
 
 def _what_is_known(spec: EffectSpec, state: EffectState, attempt: int, error: BaseException) -> Outcome:

@@ -16,6 +16,7 @@ from milepost.errors import (
     Signal,
     StepFailed,
 )
+from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.doubt import unsettled_question
 from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record
@@ -24,7 +25,7 @@ from milepost.protocol.keys import name_in
 from milepost.protocol.manifest import keep_manifests
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.policy import STARTS_MAX
-from milepost.protocol.questions import ask, uncalled_question
+from milepost.protocol.questions import uncalled_question
 from milepost.protocol.spec import WITHIN, WITHIN_MAX, StepSpec, label_of, own_versions
 from milepost.protocol.state import StepState
 from milepost.records.canonical import parse
@@ -115,34 +116,12 @@ def redo_covers(call: Call[Any]) -> bool:
     return all(call.snapshot.redoes(path) for path in call.unclaimed)
 
 
-def ask_about_plan(call: Call[Any]) -> Steps[None]:
-    """Ask before a call that no record knows runs while a finished call of the same line is still unclaimed."""
-    now = yield Now()
-    yield ask(
-        QuestionKind.PLAN_CHANGED,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=now.text,
-        path=call.path,
-        sentence=(
-            f"The plan calls {call.path}, which has no record, where {call.unclaimed[0]} was finished before: "
-            "code was inserted, moved or renamed."
-        ),
-        evidence={"called": call.path, "finished_and_not_called_yet": list(call.unclaimed)},
-        about={"paths": [call.path]},
-    )
-
-
 def _ask_about_inputs(call: Call[StepSpec], state: StepState) -> Steps[None]:
     changes = yield from _input_changes(call, state)
-    now = yield Now()
     first = f": {changes[0]}" if changes else ""
-    yield ask(
+    yield from asking(
+        call,
         QuestionKind.SOURCE_CHANGED,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=now.text,
-        path=call.path,
         sentence=f"{call.path} was finished with other inputs than the plan gives it now{first}.",
         evidence={"step": call.path, "changes": changes},
         about={"inputs": {call.path: call.fingerprint}, "steps": [call.path]},
@@ -229,7 +208,7 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
         yield Wait(state.until, f"{call.path} is tried again")
         now = yield Now()
     if state is not None and state.starts >= starts_max(call):
-        yield from ask_attempts_used(call, state.starts, now.text, str(state.failure.error) if state.failure else "")
+        yield from ask_attempts_used(call, state.starts, str(state.failure.error) if state.failure else "")
     attempt = state.attempt + 1 if state is not None else 1
     _check_size(call)
     inputs = small_or_none(call.encoded)
@@ -258,19 +237,6 @@ def _check_size(call: Call[StepSpec]) -> None:
     size = _FIELDS_SIZE + sum(len(name.encode()) for name in names)
     if size > RECORD_SIZE_MAX:
         raise RecordTooLarge(what="the checkpoint", path=call.path[:200], size=size, size_max=RECORD_SIZE_MAX)
-
-
-def ask_attempts_used(call: Call[Any], used: int, at: str, error: str) -> Steps[None]:
-    last = f"; the last ended in {error}" if error else "; the process died each time"
-    yield ask(
-        QuestionKind.ATTEMPTS_USED,
-        run_id=call.run_id,
-        number=call.snapshot.record_count,
-        at=at,
-        path=call.path,
-        sentence=f"{call.path} was started {used} times without success{last}.",
-        evidence={"step": call.path, "starts": used, "error": error},
-    )
 
 
 def _body_raised(call: Call[StepSpec], attempt: int, ended: Ended) -> Steps[None]:
@@ -303,7 +269,7 @@ def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s:
         return
     yield Append((noted,), wait=final)
     if decision == "ask":
-        yield from ask_attempts_used(call, state.starts, now.text, str(noted.error))
+        yield from ask_attempts_used(call, state.starts, str(noted.error))
     if not isinstance(error, Exception) or isinstance(error, StepFailed):
         raise error
     raise _step_failed(call, attempt, str(noted.error)) from error

@@ -1,0 +1,59 @@
+"""How a call asks a person: the question with the call's own facts, and the two questions any call may have. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from milepost.protocol.call import Call
+from milepost.protocol.ops import Now, Steps
+from milepost.protocol.questions import ask
+from milepost.records.model import QuestionKind
+
+
+def asking(
+    call: Call[Any],
+    kind: QuestionKind,
+    *,
+    sentence: str,
+    evidence: Any = None,
+    about: Mapping[str, Any] | None = None,
+    without: Sequence[str] = (),
+) -> Steps[None]:
+    """Ask about a call. Never goes on: the branch is parked and unwound."""
+    now = yield Now()
+    yield ask(
+        kind,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=sentence,
+        evidence=evidence,
+        about=about,
+        without=without,
+    )
+
+
+def ask_about_plan(call: Call[Any]) -> Steps[None]:
+    """Ask before a call that no record knows runs while a finished call of the same line is still unclaimed."""
+    yield from asking(
+        call,
+        QuestionKind.PLAN_CHANGED,
+        sentence=(
+            f"The plan calls {call.path}, which has no record, where {call.unclaimed[0]} was finished before: "
+            "code was inserted, moved or renamed."
+        ),
+        evidence={"called": call.path, "finished_and_not_called_yet": list(call.unclaimed)},
+        about={"paths": [call.path]},
+    )
+
+
+def ask_attempts_used(call: Call[Any], used: int, error: str) -> Steps[None]:
+    last = f"; the last ended in {error}" if error else "; the process died each time"
+    yield from asking(
+        call,
+        QuestionKind.ATTEMPTS_USED,
+        sentence=f"{call.path} was started {used} times without success{last}.",
+        evidence={"step": call.path, "starts": used, "error": error},
+    )
