@@ -17,7 +17,7 @@ from results import note
 
 FACTOR = 5
 """A judge may take so many times as long for a mutant as for the unchanged package before it counts as hanging."""
-LEAST_S = 90.0
+LEAST_S = 300.0
 """Seconds a judge always has: this machine may be busy."""
 
 
@@ -63,10 +63,14 @@ def told(mutant: Mutant, found: dict[str, Judged]) -> dict[str, object]:
         "mutant": mutant.name,
         "breaks": mutant.breaks,
         "file": mutant.file,
-        "caught_by": [name for name, judged in found.items() if judged.verdict.caught],
+        "caught_by": [_noticed(name, judged) for name, judged in found.items() if judged.verdict.caught],
         "missed_by": [name for name, judged in found.items() if not judged.verdict.caught],
         "seconds": round(sum(judged.seconds for judged in found.values()), 1),
     }
+
+
+def _noticed(name: str, judged: Judged) -> str:
+    return f"{name} (it hangs)" if judged.verdict is Verdict.HUNG else name
 
 
 def shown(line: dict[str, object], found: dict[str, Judged]) -> str:

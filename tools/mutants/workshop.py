@@ -106,5 +106,6 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _environment(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MILEPOST", "PYTEST"))}
-    paths = {"PYTHONPATH": folder / "src", "TMPDIR": folder / "temporary", "XDG_STATE_HOME": folder / "state"}
+    path = os.pathsep.join([str(folder / "src"), str(ROOT / "tools")])
+    paths = {"PYTHONPATH": path, "TMPDIR": folder / "temporary", "XDG_STATE_HOME": folder / "state"}
     return {**kept, **{name: str(path) for name, path in paths.items()}}
