@@ -91,7 +91,8 @@ def _row(opened: Opened) -> str:
 
 def _questions(store: Store, opened: Opened) -> str:
     listed = {row.question_id for row in store.questions(opened.row.run_id, closed=True)}
-    sealed = set(opened.snapshot.questions) | set(opened.snapshot.answered)
+    s = opened.snapshot
+    sealed = {*s.questions, *s.answered, *s.void}
     if listed != sealed:
         odd = ", ".join(sorted(listed ^ sealed))
         raise CorruptRecord(

@@ -31,6 +31,7 @@ from milepost.protocol.policy import RESUMES_MAX
 from milepost.records.rows import CancelRow
 from milepost.runtime.scope import current
 from milepost.runtime.standing import waits_until
+from milepost.runtime.verify import verify_run
 from milepost.stores.memory import MemoryStore
 
 ran: list[str] = []
@@ -326,6 +327,19 @@ def test_a_cancelled_run_sends_nothing_again(desk: Desk) -> None:
     with pytest.raises(RunEnded, match="cancelled"):
         desk.resume(plan)
     assert provider.calls == []
+
+
+def test_a_cancelled_run_with_an_open_question_still_proves_itself(desk: Desk) -> None:
+    """A question that nobody has to answer any more is closed in the inbox, and no sign of a forged one."""
+    for _ in range(3):
+        desk.dies(two_steps, 1, at="body", phase="before", nth=2)
+    with pytest.raises(AttemptsUsed):
+        desk.resume(two_steps)
+    cancel(desk)
+    with pytest.raises(RunEnded, match="cancelled"):
+        desk.resume(two_steps)
+    assert desk.questions == []
+    assert [v.found for v in verify_run(desk.store, "r", None, {}) if not v.ok] == []
 
 
 @pytest.mark.parametrize("choice", ["applied", "not-applied"])
