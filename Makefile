@@ -9,7 +9,7 @@ SECONDS ?= 300
 SEED    ?= 1
 RESULTS ?= docs/reliability.jsonl
 
-.PHONY: help venv fix lint test demo bench soak mutants reliability docs wheel clean
+.PHONY: help venv fix lint test demo drill bench soak mutants reliability docs wheel clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z][a-z.]*:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ test: lint  ## everything: lint, then all tests on two processes
 
 demo: $(READY)  ## the month of invoices, killed five times and resumed, beside an undisturbed run
 	PYTHONPATH=examples $(BIN)/milepost demo
+
+drill: $(READY)  ## kill the invoice example at every point and compare (some minutes)
+	PYTHONPATH=examples $(BIN)/milepost drill examples/invoices/reconcile.py:reconcile month=2026-10 \
+	  --setup invoices.drilled:month --observe invoices.drilled:outside
 
 bench: $(READY)  ## the table of docs/design.md §8, beside raw SQLite on this machine
 	$(BIN)/python bench/run.py

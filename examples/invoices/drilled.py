@@ -19,7 +19,7 @@ from typing import Any
 from invoices.world import LOCAL_MODEL, start_world
 
 MONTH = Path(__file__).parent / "month"
-MAILS = int(os.environ.get("INVOICES_DRILL_MAILS", "12"))
+MAILS = int(os.environ.get("INVOICES_DRILL_MAILS", "5"))
 
 
 @contextmanager

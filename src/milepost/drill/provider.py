@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from milepost.drill.moment import moved_on
+from milepost.errors import MisuseError
 
 LATE_S = 30.0
 """Seconds until `looks-up-late` shows what it applied, in the time of its world."""
@@ -152,16 +153,25 @@ def _receipt(entry: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def running(database: Path, worlds: Path) -> Iterator[str]:
-    """Run the provider in a process of its own; yield its address, below which each world has its own."""
+    """Run the provider in a process of its own; yield its address, below which each world has its own.
+
+    Raises: MisuseError when it does not start, with the last thing it said.
+    """
     command = [sys.executable, "-m", "milepost.drill.provider", str(database), str(worlds)]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(place or os.getcwd() for place in sys.path)}
     with (
         database.with_suffix(".requests").open("wb") as requests,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=requests, text=True, env=environ) as process,
     ):
+        assert process.stdout is not None
         try:
-            assert process.stdout is not None
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+            port = process.stdout.readline().strip()
+            if not port:
+                said = Path(requests.name).read_text("utf-8", "replace").strip().splitlines()[-1:]
+                raise MisuseError(
+                    reason=f"the drill's test provider did not start: {''.join(said) or 'it said nothing'}"
+                )
+            yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()
 

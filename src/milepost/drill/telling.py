@@ -36,18 +36,20 @@ def verdict(report: Report) -> str:
         total = report.total()
         if not total["tried"]:
             return "Nothing was tried."
-        return f"Everything held: {total['tried']} interruptions, nothing repeated, nothing skipped."
-    counted = (
-        (len(report.failed), "failed"),
-        (len(report.side_effects), "undeclared side effects"),
-        (len(report.unsteady), "calls that are not steady"),
-    )
-    return f"Not everything held: {', '.join(f'{count} {what}' for count, what in counted if count)}."
+        return f"Everything held: {_counted(total['tried'], 'interruption')}, nothing repeated, nothing skipped."
+    found = ((report.failed, "failed trial"), (report.side_effects, "undeclared side effect"))
+    said = [_counted(len(those), what) for those, what in (*found, (report.unsteady, "unsteady call")) if those]
+    return f"Not everything held: {', '.join(said)}."
 
 
 def _head(report: Report) -> str:
-    parts = f"{report.step_count} steps, {report.effect_count} effects, {report.point_count} crash points"
-    return f"drill of {report.task}: {parts}; {len(report.outcomes)} trials in {report.seconds:.0f} s"
+    size = ((report.step_count, "step"), (report.effect_count, "effect"), (report.point_count, "crash point"))
+    parts = ", ".join(_counted(count, what) for count, what in size)
+    return f"drill of {report.task}: {parts}; {_counted(len(report.outcomes), 'trial')} in {report.seconds:.0f} s"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _table(report: Report) -> Iterator[str]:
