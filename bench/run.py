@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,9 +146,10 @@ def main() -> None:
     scale, count = (0.1, 2) if options.quick else (1.0, options.rounds)
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=options.folder) as folder:
         rounds = Rounds(Path(folder).absolute(), scale)
-        for number in range(count):
-            print(f"round {number + 1} of {count} …", file=sys.stderr, flush=True)
-            rounds.round()
+        with suppress(KeyboardInterrupt):  # the table of what was measured so far
+            for number in range(count):
+                print(f"round {number + 1} of {count} …", file=sys.stderr, flush=True)
+                rounds.round()
         if options.json:
             print(json.dumps({"raw": rounds.raw, "values": rounds.values, "failed": rounds.failed}, indent=2))
             return
