@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from milepost.artifacts.durable import sync
 from milepost.artifacts.files import put_out
 from milepost.protocol.ops import Artifact
 from milepost.records.canonical import digest
@@ -17,11 +19,24 @@ MEDIA_TYPE = "application/octet-stream"
 
 
 def keep_path(kept: Artifacts, path: Path, artifacts: list[Artifact]) -> dict[str, Any]:
-    """Keep a file, or a folder as a manifest of its files; add what travels with the record to `artifacts`."""
+    """Keep a file, or a folder as a manifest of its files; add what travels with the record to `artifacts`.
+
+    What is kept is also forced to the disk where it is, with the folders that name it: a record says that the file
+    is there, and a power cut must not make it empty or take it away.
+    """
+    _sync_names(path)
     if path.is_dir():
         files = [_keep_file(kept, file, artifacts, str(file.relative_to(path))) for file in _files_in(path)]
         return {"path": str(path), "kind": "folder", "files": files}
     return {**_keep_file(kept, path, artifacts, str(path)), "kind": "file"}
+
+
+def _sync_names(path: Path) -> None:
+    """Force the folders that lead to a path to the disk, and those inside it."""
+    inner = [Path(root) for root, _, _ in os.walk(path)]
+    for folder in (*inner, *path.parents):
+        with suppress(PermissionError):  # a folder that we may pass and not read was not made by the body
+            sync(folder)
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -31,6 +46,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 
 def _keep_file(kept: Artifacts, file: Path, artifacts: list[Artifact], shown: str) -> dict[str, Any]:
+    sync(file)
     if kept.files is None or os.stat(file).st_size <= ARTIFACT_ROW_MAX:
         data = file.read_bytes()
         pointer = Pointer(digest(data), len(data), MEDIA_TYPE)
