@@ -205,6 +205,7 @@ class Machine(RuleBasedStateMachine):
     def restore(self, which: int) -> None:
         """Put an older copy of the store in its place; the world outside has not gone back."""
         self.world.store = self.backups[which % len(self.backups)].crash()
+        self.world.went_back = True
 
     @precondition(lambda self: self._is_known())
     @rule(which=NUMBER, how=st.sampled_from(["body", "gone", "seal", "artifact", "no artifact"]))

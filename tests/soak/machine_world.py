@@ -81,6 +81,7 @@ class Lived:
     store: MemoryStore = field(default_factory=MemoryStore)
     run_ids: list[str] = field(default_factory=lambda: [FIRST])
     version: int = 1
+    went_back: bool = False  # an older copy of the store took its place
     failures: Counter[str] = field(default_factory=Counter)
     sends: Counter[str] = field(default_factory=Counter)  # calls of the provider, accepted or not
     allowed: Counter[str] = field(default_factory=Counter)  # how often a person said that an effect may go out anew
