@@ -102,10 +102,11 @@ def _peers(lines: Iterable[Line]) -> str:
             f"{x['peer']}, {x['version']}",
             f"**{x['applied_more_than_once']} of {x['tried']}**",
             f"{x['asked_a_person']} of {x['tried']}",
+            f"{x['not_ended']} of {x['tried']}",
         )
         for x in found.values()
     ]
-    return _table(("tool, version", "applied more than once", "asked a person"), rows)
+    return _table(("tool, version", "applied more than once", "asked a person", "could not be brought to an end"), rows)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,6 +7,7 @@ mutant is caught, 1 when one survives (a test is missing), 2 when a mutant or a 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -100,6 +101,8 @@ def main() -> int:
     parser.add_argument("--every", action="store_true", help="let every judge of a mutant speak, not only the first")
     given = parser.parse_args()
     chosen = [mutant for mutant in mutants() if given.only is None or mutant.name in given.only]
+    # A shell's background command ignores SIGINT and would hand that on to tests which send it and wait.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     courtroom = Courtroom()
     try:
         left = survivors(courtroom, chosen, every=given.every)
