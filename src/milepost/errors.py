@@ -96,9 +96,7 @@ class DuplicateStep(MisuseError):
 class NotEncodable(MisuseError):
     code = "not-encodable"
     sentence = "{where}, at {path}: expected {expected}, found {found}"
-    hint = (
-        "Return plain data: dataclasses, pydantic models, JSON types, Decimal, dates, bytes or paths, with annotations."
-    )
+    hint = "Return annotated plain data: dataclasses, pydantic models, JSON types, Decimal, dates, bytes or paths."
 
 
 class NotDecodable(MisuseError):
@@ -205,6 +203,12 @@ class RunUnknown(RefusedError):
     code = "run-unknown"
     sentence = "no run {run_id!r} in {location}"
     hint = "`milepost runs` lists the runs of this store."
+
+
+class RunUnstarted(RefusedError):
+    code = "run-unstarted"
+    sentence = "run {run_id} in {location} died before its first record: nothing was done, not even its inputs are kept"
+    hint = "Start it again with its inputs: `milepost run TASK name=value … --run-id RUN`."
 
 
 class RunBusy(RefusedError):

@@ -9,7 +9,7 @@ from milepost.cli.carry_out import result_data
 from milepost.cli.load import AnyTask, load_task
 from milepost.cli.opened import read_whole
 from milepost.cli.output import emit, note, say
-from milepost.errors import RunUnknown
+from milepost.errors import RunUnstarted
 from milepost.records.model import RunStarted
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened
@@ -22,7 +22,7 @@ def recorded_task(store: Store, opened: Opened) -> AnyTask:
     if opened.refusal is not None:
         raise opened.refusal
     if started is None:
-        raise RunUnknown(run_id=opened.row.run_id, location=f"{store.location} (it died before its first record)")
+        raise RunUnstarted(run_id=opened.row.run_id, location=store.location)
     return started_task(started)
 
 

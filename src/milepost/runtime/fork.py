@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from milepost.errors import BadName, RefusedError, RunUnknown, SealKeyMissing, StepUnknown
+from milepost.errors import BadName, RefusedError, RunUnknown, RunUnstarted, SealKeyMissing, StepUnknown
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot, format_time
@@ -82,6 +82,8 @@ def _trusted(store: Store, opened: Opened, step_path: str) -> Trusted:
         if not reached:
             before.apply(record)
         whole.apply(record)
+    if whole.started is None and opened.refusal is None:
+        raise RunUnstarted(run_id=opened.row.run_id, location=store.location)
     if whole.started is None or (not reached and opened.refusal is None):
         raise StepUnknown(run_id=opened.row.run_id, path=step_path)
     return Trusted(before, whole, in_doubt=opened.refusal is not None or whole.in_doubt)

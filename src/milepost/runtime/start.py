@@ -17,6 +17,7 @@ from milepost.errors import (
     MilepostError,
     RunEnded,
     RunUnknown,
+    RunUnstarted,
     WrongTask,
 )
 from milepost.protocol.decide import World
@@ -219,7 +220,7 @@ def _resume(
         if opened.snapshot.started is None and inputs is not None:
             return _first_start(task, lease, inputs, encoded, store, options, clock)
         if opened.snapshot.started is None:
-            raise RunUnknown(run_id=run_id, location=f"{store.location} (it died before its first record)")
+            raise RunUnstarted(run_id=run_id, location=store.location)
         _check_inputs(opened, inputs, encoded, store)
     except BaseException:
         store.release(lease)
