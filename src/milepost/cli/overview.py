@@ -10,8 +10,8 @@ from typing import Any
 from milepost.cli.opened import now
 from milepost.cli.runs import run_object
 from milepost.cli.steps import steps, total_spent
-from milepost.cli.summaries import changed_versions
-from milepost.cli.words import ago, clock_time, cost, counted, failure_words, until
+from milepost.cli.summaries import changed_versions, summary
+from milepost.cli.words import ago, clock_time, cost, counted, until
 from milepost.records.model import VersionsNoted
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
@@ -34,7 +34,7 @@ def header_lines(opened: Opened, standing: Standing) -> list[str]:
     changes = [f"{ago(r.at, moment)}: {r.what or 'task'} {changed_versions(r)}" for r in _changes(opened)]
     lines += [f"  changed {line}" for line in changes[-3:]]
     if s.ended is not None and s.ended.error is not None:
-        lines.append(f"{s.ended.status}: {failure_words(str(s.ended.error), row.run_id)}")
+        lines.append(summary(s.ended))
     return lines
 
 

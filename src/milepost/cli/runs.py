@@ -10,7 +10,7 @@ import click
 from milepost.cli.opened import now, stands, the_store
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
-from milepost.cli.words import ago, failure_words
+from milepost.cli.words import ago
 from milepost.records.model import RunStatus
 from milepost.runtime.standing import Standing, all_runs
 from milepost.stores.contract import RunRow
@@ -65,9 +65,7 @@ def run_object(row: RunRow, standing: Standing) -> dict[str, object]:
 
 def _line(row: RunRow, standing: Standing, moment: datetime) -> tuple[object, ...]:
     progress = row.progress
-    following = {"failed": failure_words(progress.detail, row.run_id), "done": ""}.get(
-        standing.word, progress.next_action
-    )
+    following = {"failed": progress.detail, "done": ""}.get(standing.word, progress.next_action)
     times = (ago(row.started_at, moment), ago(progress.at, moment))
     shown = following if len(following) <= 80 else following[:79] + "…"
     return (row.run_id, row.task, standing.word, *times, progress.verified_count, progress.applied_count, shown)

@@ -62,11 +62,6 @@ def cost(spent: Mapping[str, Any] | None) -> str:
     return tokens if float(money) == 0 else f"{tokens}, {money} {spent.get('currency', '')}".rstrip()
 
 
-def failure_words(error: str, run_id: str) -> str:
-    """Say a recorded failure without what everybody who reads it here knows: our class name and the run."""
-    return error.removeprefix("milepost.errors.StepFailed: ").removeprefix(f"run {run_id}: ")
-
-
 def counted(number: int, thing: str, things: str | None = None) -> str:
     """Say a number of things: 1 step, 3 steps."""
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"

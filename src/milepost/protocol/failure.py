@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from milepost.errors import StepFailed
 from milepost.protocol.policy import Retry
 from milepost.protocol.snapshot import age, format_time
 from milepost.records.model import ERROR_SIZE_MAX, ErrorRecord
@@ -62,6 +63,12 @@ def error_record(error: BaseException) -> ErrorRecord:
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     )
     return ErrorRecord(type=cut(name, 200), text=kept_text(_text(error)))
+
+
+def cause_record(error: StepFailed) -> ErrorRecord:
+    """Return what made a step fail, as its own record has it: where and at which attempt stands there."""
+    kind, _, text = str(error.error).partition(": ")
+    return ErrorRecord(type=cut(kind, 200), text=kept_text(text))
 
 
 def _text(error: BaseException) -> str:

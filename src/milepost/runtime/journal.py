@@ -216,7 +216,8 @@ def _detail(ended: RunEnded) -> str:
     """Say in the list of runs how a journey ended, or until when it waits."""
     if ended.until is not None:
         return f"until {ended.until}: {ended.reason}"
-    return str(ended.error) if ended.error else ""
+    where = f"{ended.path}: " if ended.path else ""
+    return f"{where}{ended.error}" if ended.error else ""
 
 
 def _question_row(run_id: str, asked: QuestionAsked, *, closed: bool = False) -> QuestionRow:

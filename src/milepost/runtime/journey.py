@@ -16,11 +16,12 @@ from milepost.errors import (
     RunPaused,
     RunStopping,
     Signal,
+    StepFailed,
 )
 from milepost.protocol import decide as rules
 from milepost.protocol.decide import World, decide
 from milepost.protocol.doubt import look_up, unsettled_question
-from milepost.protocol.failure import error_record
+from milepost.protocol.failure import cause_record, error_record
 from milepost.protocol.keep import keep_bytes, keep_files
 from milepost.protocol.landing import answered, answered_outcome, recovered
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Steps, Within
@@ -283,7 +284,7 @@ def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
     elif isinstance(error, RunStopping):
         status = RunStatus.INTERRUPTED
     elif not isinstance(error, Signal):
-        noted = error_record(error)
+        noted = cause_record(error) if isinstance(error, StepFailed) else error_record(error)
     now = yield Now()
     path = str(error.facts.get("path", "")) if isinstance(error, MilepostError) else None
     until, reason = run.waiting if status is RunStatus.WAITING and run.waiting else (None, None)

@@ -298,6 +298,26 @@ def test_an_exception_between_steps_is_a_failed_run_with_its_cause(desk: Desk) -
     assert desk.status() == "failed"
 
 
+def test_the_record_of_a_failed_run_says_what_its_step_raised(desk: Desk) -> None:
+    """Not our class name around it: which step and which attempt stands beside it."""
+
+    @step
+    def fails(x: int) -> int:
+        raise BrokenError(f"no: {x}")
+
+    @task
+    def plan() -> int:
+        return fails(1)
+
+    with pytest.raises(StepFailed):
+        start(desk, plan)
+    ended = desk.records("run_ended")[-1]
+    assert (ended.path, str(ended.error)) == ("fails", "branches.BrokenError: no: 1")
+    row = desk.store.run("r")
+    assert row is not None
+    assert row.progress.detail == "fails: branches.BrokenError: no: 1"
+
+
 def test_a_group_of_failures_is_unwrapped_to_the_first_of_ours(desk: Desk) -> None:
     """One of our errors says more than a group; the user's exception stays its cause."""
 
