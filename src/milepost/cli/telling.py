@@ -24,8 +24,9 @@ TRACEBACK_MAX = 20_000
 
 def tell(error: MilepostError, *, as_json: bool, **beside: Any) -> int:
     """Tell a foreseen error and return its exit status. `beside` goes into the JSON object next to it."""
-    if isinstance(error, (StepFailed, UnknownTask)) and error.__cause__ is not None:
-        note(users_traceback(error.__cause__), lines=True)
+    cause = error.__cause__
+    if isinstance(error, (StepFailed, UnknownTask)) and cause is not None and not isinstance(cause, MilepostError):
+        note(users_traceback(cause), lines=True)
     if as_json:
         emit({**beside, "error": error_object(error)})
     else:
@@ -35,8 +36,13 @@ def tell(error: MilepostError, *, as_json: bool, **beside: Any) -> int:
 
 
 def hint_of(error: MilepostError) -> str:
-    """Return an error's hint with the run and the question it is about filled in, to be typed as it stands."""
+    """Return an error's hint with the run and the question it is about filled in, to be typed as it stands.
+
+    A step that failed by one of our errors is mended as that error says.
+    """
     hint = str(error.hint)
+    if isinstance(error, StepFailed) and isinstance(error.__cause__, MilepostError):
+        hint = f"{hint_of(error.__cause__)} Then `milepost resume RUN`: finished steps are not repeated."
     for word, fact in (("RUN", "run_id"), ("QUESTION", "question_id")):
         if fact in error.facts:
             hint = hint.replace(f" {word}", f" {shlex.quote(str(error.facts[fact]))}")

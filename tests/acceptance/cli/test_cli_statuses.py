@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 from cli_shell import Ended, Shell
 
+from milepost.stores.contract import Holder, NewRun
+from milepost.stores.sqlite.store import SqliteStore
+
+AT = "2026-11-02T09:00:00.000000+00:00"
+
 RUN = ("run", "letters.py:letters", 'names=["ann","bob"]', "--run-id", "one")
 
 
@@ -45,6 +50,44 @@ def test_failed_is_1_with_the_users_own_traceback_only(shell: Shell) -> None:
     assert "/milepost/" not in ended.err
     assert "step-failed" in ended.err
     assert shell.run("resume", "one").status == 0
+
+
+def test_an_output_that_is_no_data_says_how_to_mend_it(shell: Shell) -> None:
+    """The step failed by an error of ours: its hint helps, a traceback of ours would not."""
+    ended = shell.run("run", "letters.py:unwritable", "name=ann", "--run-id", "one")
+    assert (ended.status, ended.err.count("step-failed: ")) == (1, 1)
+    assert "$[1]" in ended.err
+    assert "Return annotated plain data" in ended.err
+    assert "`milepost resume one`" in ended.err
+    assert no_traceback(ended)
+    again = shell.run("resume", "one", "--json")
+    assert again.json["error"]["hint"].startswith("Return annotated plain data")
+
+
+def test_a_failed_run_says_which_step_and_what_it_raised(shell: Shell) -> None:
+    """Not the name of our class around it, and not the run again."""
+    shell.run("run", "letters.py:unwritable", "name=ann", "--run-id", "one")
+    assert "unwritten: milepost.errors.NotEncodable: " in shell.run("runs", "--json").json["runs"][0]["detail"]
+    for shown in (shell.run("show", "one").out, shell.run("journal", "one").out):
+        assert "failed at unwritten: milepost.errors.NotEncodable: " in shown
+        assert "StepFailed" not in shown
+
+
+def test_a_run_that_died_before_its_first_record_is_started_again(shell: Shell) -> None:
+    """There is a run of this id, but not even its inputs are kept: *unknown* would be a lie."""
+    (shell.folder / ".milepost").mkdir()
+    with closing(SqliteStore(shell.folder / ".milepost" / "store.sqlite", create=True)) as store:
+        holder = Holder("here", "boot", 1, AT)
+        lease = store.create_run(NewRun("one", "letters", "one", None, AT, holder))
+        assert lease is not None
+        store.release(lease)
+    for words in (("resume", "one"), ("resume", "one", "--check"), ("fork", "one", "--from", "write")):
+        ended = shell.run(*words)
+        assert (ended.status, ended.err.partition(":")[0]) == (3, "run-unstarted")
+        assert "--run-id one" in ended.err
+        assert no_traceback(ended)
+    assert shell.run("show", "one").status == 0
+    assert shell.run(*RUN).out == "2\n"
 
 
 def test_failed_as_json_is_an_object_with_code_message_and_hint(shell: Shell) -> None:

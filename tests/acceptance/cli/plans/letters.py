@@ -129,3 +129,16 @@ async def async_gates(name: str) -> int:
 async def quiet() -> None:
     """A task without steps and without a result."""
     print("on stdout", file=sys.stdout)
+
+
+# ── an output that is no data ──
+
+
+@step
+def unwritten(name: str):  # type: ignore[no-untyped-def]  # without an annotation only JSON types pass
+    return [name, {name}]
+
+
+@task(name="unwritable")
+def unwritable(name: str) -> int:
+    return len(unwritten(name))
