@@ -44,6 +44,10 @@ class ShimmedStarter(Starter):
             env={"PATH": os.environ["PATH"], "PYTHONPATH": self.path, "LD_PRELOAD": str(library)},
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def start(self, order: dict[str, Any]) -> int:
         """Start as told; a start that is not over when the shim's alarm rings returns -SIGALRM."""
         return super().start({**order, "environ": {"SHIM_CLASSES": "", **order["environ"]}})
