@@ -154,17 +154,25 @@ class LeaseKeeper:
 
     def _install(self) -> None:
         for number in _SIGNALS:
-            ignored = signal.getsignal(number) is signal.SIG_IGN  # nohup, a background job: leave it so
-            if number not in self._handlers and not ignored:
+            # nohup and background jobs ignore it, an embedding program may handle it outside Python: leave it so
+            is_theirs = signal.getsignal(number) in (signal.SIG_IGN, None)
+            if number not in self._handlers and not is_theirs:
                 self._handlers[number] = signal.signal(number, self._heard)
 
     def _restore(self) -> None:
-        for number, handler in self._handlers.items():
+        for number, handler in list(self._handlers.items()):  # a signal in between restores them, too
             signal.signal(number, handler)  # type: ignore[arg-type]
-        self._handlers.clear()
+            self._handlers.pop(number, None)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
-        """First: stop at the next boundary. Second: stop at once, no worse than SIGKILL."""
+        """First: stop at the next boundary. Second: stop at once, no worse than SIGKILL.
+
+        The last run may have ended on another thread, where no handler can be restored: then the signal is not ours.
+        """
+        if not self._runs:
+            self._restore()
+            signal.raise_signal(number)
+            return
         for known in self._handlers:
             signal.signal(known, signal.SIG_DFL)
         self._signals.put(number)
