@@ -154,7 +154,7 @@ def few_descriptors(machine: Machine, most: int, flavour: str) -> None:
 
 
 def poisoned(folder: Path, how: str) -> None:
-    """Start a plan whose second step never fits: three starts, then a question at once, each time. Raises: Violation."""
+    """Start a plan whose second step never fits: three starts, then a question at once. Raises: Violation."""
     folder.mkdir()
     with limited(how) as limit:
         statuses = [start_poisoned(folder, limit) for _ in range(STARTS_MAX + 2)]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 HERE = Path(__file__).parent
-ROOMS = [str(HERE), *(str(HERE.parent / room) for room in ("", "crash", "property"))]
+ROOMS = [str(HERE), *(str(HERE.parent / room) for room in ("", "crash", "property", "../examples"))]
 QUICK = "/dev/shm"
 """A file system in memory: a kill proves order, never fsync; what a power cut leaves is rebuilt from a trace."""
 NAMES = (
