@@ -119,9 +119,17 @@ def variants(changes: Sequence[Change], prefix: int, always: Iterable[str]) -> I
         yield f"drop {change.index}"
         yield f"add {change.index}"
         if change.kind == "write":
-            yield f"hollow {change.index}"
+            if grew(changes, change):
+                yield f"hollow {change.index}"
             if crosses_sector(change):
                 yield f"tear {change.index}"
+
+
+def grew(changes: Sequence[Change], change: Change) -> bool:
+    """Say whether a write lies beyond all its file had: only there may a disk keep the length without the bytes."""
+    earlier = [c for c in changes if c.file == change.file and not c.is_name and c.index < change.index]
+    cut_at = max((place for place, c in enumerate(earlier) if c.kind == "size"), default=0)
+    return change.offset >= max((c.offset + len(c.data) for c in earlier[cut_at:]), default=0)
 
 
 def crosses_sector(change: Change) -> bool:
