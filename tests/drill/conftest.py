@@ -5,7 +5,4 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-TASKS = Path(__file__).parent / "tasks"
-
-if str(TASKS) not in sys.path:
-    sys.path.insert(0, str(TASKS))
+sys.path[:0] = [place for place in (str(Path(__file__).parent / "tasks"),) if place not in sys.path]

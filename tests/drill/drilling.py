@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from milepost.drill.campaign import drill
@@ -10,6 +11,8 @@ from milepost.drill.choosing import Wanted
 from milepost.drill.named import named
 from milepost.drill.outcome import Report
 from milepost.drill.world import Drilled
+
+TASKS = Path(__file__).parent / "tasks"
 
 
 def drilled(

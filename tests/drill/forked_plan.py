@@ -1,4 +1,4 @@
-"""A process forked from one that has imported everything runs a task; a thread in it that belongs to no run calls a step.
+"""A process forked from a warm one runs a task; a thread in it that belongs to no run calls a step.
 
 `forked_plan.py` prints what the thread met. The store is `store.sqlite` in the working folder.
 """

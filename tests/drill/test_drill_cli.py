@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from conftest import TASKS
+from drilling import TASKS
 
 PROGRAM = str(Path(sys.executable).with_name("milepost"))
 
@@ -29,18 +29,18 @@ def reported(*arguments: str, cwd: Path) -> tuple[int, Any]:
 
 
 def test_exit_status_is_0_only_if_everything_held(tmp_path: Path) -> None:
-    good, faulty = f"{TASKS}/good.py:needs_setup", f"{TASKS}/faulty.py:writes_in_a_step"
-    held = drill(good, "--setup", "good:desk_of_words", "--points", "1", cwd=tmp_path)
+    good, faulty = f"{TASKS}/good_tasks.py:needs_setup", f"{TASKS}/faulty_tasks.py:writes_in_a_step"
+    held = drill(good, "--setup", "good_tasks:desk_of_words", "--points", "1", cwd=tmp_path)
     assert held.returncode == 0, held.stderr
     assert held.stdout.splitlines()[-1].startswith("Everything held")
-    failed = drill(faulty, "--observe", "faulty:ledger", "--point", "body:durable:1", cwd=tmp_path)
+    failed = drill(faulty, "--observe", "faulty_tasks:ledger", "--point", "body:durable:1", cwd=tmp_path)
     assert failed.returncode == 1, failed.stderr
     assert "the outside has 2 more than undisturbed" in failed.stdout
 
 
 def test_the_command_a_failure_names_replays_it(tmp_path: Path) -> None:
     """One point, one command: what failed on a build server fails on a desk."""
-    first = drill(f"{TASKS}/faulty.py:lookup_lies", "--point", "send:durable:1", cwd=tmp_path)
+    first = drill(f"{TASKS}/faulty_tasks.py:lookup_lies", "--point", "send:durable:1", cwd=tmp_path)
     assert first.returncode == 1
     (line,) = [line for line in first.stdout.splitlines() if line.startswith("  replay: ")]
     words = shlex.split(line.removeprefix("  replay: "))
@@ -51,14 +51,14 @@ def test_the_command_a_failure_names_replays_it(tmp_path: Path) -> None:
 
 
 def test_json_holds_every_trial_and_the_table(tmp_path: Path) -> None:
-    status, report = reported(f"{TASKS}/faulty.py:lookup_lies", "--points", "2", "--seed", "7", cwd=tmp_path)
+    status, report = reported(f"{TASKS}/faulty_tasks.py:lookup_lies", "--points", "2", "--seed", "7", cwd=tmp_path)
     assert status == (0 if report["held"] else 1)
     assert report["total"]["tried"] == sum(counted["tried"] for counted in report["table"].values())
     assert {"kind", "point", "verdict", "record", "said", "differences"} <= report["outcomes"][0].keys()
 
 
 def test_junit_file_parses_and_counts_like_the_table(tmp_path: Path) -> None:
-    target = f"{TASKS}/faulty.py:starts_a_process"
+    target = f"{TASKS}/faulty_tasks.py:starts_a_process"
     done = drill(target, "--points", "1", "--junit", "drill.xml", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     (suite,) = ElementTree.parse(tmp_path / "drill.xml").getroot()
@@ -71,9 +71,9 @@ def test_junit_file_parses_and_counts_like_the_table(tmp_path: Path) -> None:
 
 def test_inputs_are_read_as_run_reads_them(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("alpha", encoding="utf-8")
-    target = f"{TASKS}/good.py:small"
+    target = f"{TASKS}/good_tasks.py:small"
     given = f"source={tmp_path / 'words.txt'}"
-    done = drill(target, given, "--observe", "good:ledger", "--points", "1", "--plain", cwd=tmp_path)
+    done = drill(target, given, "--observe", "good_tasks:ledger", "--points", "1", "--plain", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "outside the drill's world" in done.stdout, "what belongs to the user is never changed"
     assert (tmp_path / "words.txt").read_text(encoding="utf-8") == "alpha"
@@ -81,11 +81,11 @@ def test_inputs_are_read_as_run_reads_them(tmp_path: Path) -> None:
 
 def test_misuse_is_told_with_status_2(tmp_path: Path) -> None:
     for arguments, said in (
-        (["--observe", "good:nothing"], "--observe 'good:nothing' cannot be imported"),
+        (["--observe", "good_tasks:nothing"], "--observe 'good_tasks:nothing' cannot be imported"),
         (["--observe", "good"], "expected MODULE:FUNCTION"),
         (["--points", "none"], "expected `all` or a number"),
         (["--ignore", "summary"], "expected [STEP]$.field"),
     ):
-        done = drill(f"{TASKS}/good.py:restless", *arguments, cwd=tmp_path)
+        done = drill(f"{TASKS}/good_tasks.py:restless", *arguments, cwd=tmp_path)
         assert done.returncode == 2, done.stderr
         assert said in done.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import faulty
+import faulty_tasks as faulty
 import pytest
 from drilling import drilled
 

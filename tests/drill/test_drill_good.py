@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import good
+import good_tasks as good
 import pytest
 from drilling import drilled
 

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TASKS
+from drilling import TASKS
 
 SUITE = """
-import faulty, good
+import faulty_tasks as faulty
+import good_tasks as good
 
 def test_survives(drill):
     drill(good.restless, points=1)

@@ -137,7 +137,7 @@ def read_standing(store: Path, state: Path, run_id: str, here: str, result: Any,
             steps=books.steps(),
             effects=books.effects(),
             counts=books.counts(),
-            world=_everywhere(world, here),
+            world=_unordered(_everywhere(world, here)),
             inputs=books.inputs(),
             spending=frozenset(r.path for r in books.records if isinstance(r, StepVerified) and r.spent),
             repeated=tuple(_started_again(books.records)),
@@ -148,6 +148,15 @@ def read_standing(store: Path, state: Path, run_id: str, here: str, result: Any,
 def _everywhere(value: Any, here: str) -> Any:
     """Write the world's folder as $WORLD wherever it occurs."""
     return json.loads(json.dumps(value).replace(json.dumps(here)[1:-1], "$WORLD"))
+
+
+def _unordered(value: Any) -> Any:
+    """Order the lists of what `observe` saw by their content: in which order the outside got it does not count."""
+    if isinstance(value, dict):
+        return {name: _unordered(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return sorted(map(_unordered, value), key=lambda item: json.dumps(item, sort_keys=True))
+    return value
 
 
 def _started_again(records: Iterable[Record]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from desk import Unanswered, found_at, ledger, post_to
+from drill_desk import Unanswered, found_at, ledger, post_to
 
 from milepost import Applied, Found, Key, NotFound, Retry, effect, spent, step, task
 

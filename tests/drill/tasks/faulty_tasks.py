@@ -9,7 +9,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from desk import Unanswered, found_at, ledger, post_to
+from drill_desk import Unanswered, found_at, ledger, post_to
 
 from milepost import CannotTell, Found, Key, NotApplied, NotFound, Retry, StepFailed, effect, step, task
 
