@@ -39,29 +39,41 @@ class MovableClock:
 
 
 class SharedClock:
-    """A movable clock in a file, one for all processes of a test: killing one does not turn time back."""
+    """A movable clock in a file, one for all processes of a test: killing one does not turn time back.
+
+    The file holds two numbers: seconds that the wall time is past START, and ticks.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def _passed_s(self) -> float:
+    def _read(self) -> tuple[float, float]:
         try:
-            return float(self._path.read_text(encoding="ascii"))
+            wall, ticks = self._path.read_text(encoding="ascii").split()
         except FileNotFoundError:
-            return 0.0
+            return 0.0, 0.0
+        return float(wall), float(ticks)
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self._passed_s())
+        return START + timedelta(seconds=self._read()[0])
 
     def ticks(self) -> float:
-        return self._passed_s()
+        return self._read()[1]
 
     def about_to_wait(self, until: datetime) -> None:
         self.move(max(timedelta(0), until - self.now()))
 
     def move(self, by: timedelta) -> None:
-        """Move the time of all processes forward. Crash: the old time or the new one."""
-        passed = self._passed_s() + by.total_seconds()
+        """Let time pass for all processes. Crash: the old time or the new one."""
+        wall, ticks = self._read()
+        self._write(wall + by.total_seconds(), ticks + by.total_seconds())
+
+    def step(self, by: timedelta) -> None:
+        """Set the wall clock forward or back without any time passing. Crash: the old time or the new one."""
+        wall, ticks = self._read()
+        self._write(wall + by.total_seconds(), ticks)
+
+    def _write(self, wall: float, ticks: float) -> None:
         new = self._path.with_suffix(".new")
-        new.write_text(repr(passed), encoding="ascii")
+        new.write_text(f"{wall!r} {ticks!r}", encoding="ascii")
         os.replace(new, self._path)

@@ -1,4 +1,4 @@
-"""SIGKILL around the I/O calls of the invoice demo: a real month with a mailbox, a model, an accounting queue and mails.
+"""SIGKILL around the I/O calls of the invoice demo: a month with a mailbox, a model, an accounting queue and mails.
 
 A point is `WHEN N NAME`, as in `syscalls`. There are thousands; a seeded sample of them is tried.
 """
