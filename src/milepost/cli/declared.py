@@ -131,7 +131,8 @@ def warnings(task: TaskSpec, spec: StepSpec | EffectSpec) -> list[str]:
     found = []
     needed = spec.permission if isinstance(spec, EffectSpec) else None
     if needed is not None and needed not in (task.permissions or ()):
-        found.append(f"effect {spec.name} needs the permission {needed!r}, which the task does not hold: it is refused")
+        held = "names no permissions" if task.permissions is None else "does not hold it"
+        found.append(f"effect {spec.name} needs the permission {needed!r}, the task {held}: every call is refused")
     if isinstance(spec, EffectSpec) and spec.lookup is None and spec.key_lifetime is None:
         found.append(f"effect {spec.name} has neither lookup= nor key_lifetime=: each doubt stops the run and asks")
     if isinstance(spec, StepSpec) and not spec.verifiers:

@@ -51,6 +51,23 @@ def resolve(
     return False
 
 
+def foreseen(spec: EffectSpec | None, state: EffectState, now: datetime) -> tuple[str, str]:
+    """Say what a resume will do about an open intent, asking nobody: `resolve` in words, with a state of `Finding`."""
+    if state.answer is not None:
+        return "ok", "would be settled as it was answered"
+    if spec is None:
+        return "wait", "can be told when the plan reaches it: its effect is not declared, or twice"
+    if spec.lookup is not None:
+        return "wait", "would be looked up before anything runs"
+    if own_versions(state.open_sends[0].intent.versions) != own_versions(spec.versions):
+        return "ask", "would ask: the code of the effect changed since"
+    if spec.key_lifetime is None:
+        return "ask", "would ask: nobody can look it up"
+    if _within_lifetime(spec.key_lifetime, state, now):
+        return "ok", f"would be sent again with the same key, within its lifetime of {spec.key_lifetime}"
+    return "ask", f"would ask: the lifetime of its key, {spec.key_lifetime}, is over or its age cannot be told"
+
+
 def _within_lifetime(lifetime: timedelta, state: EffectState, now: datetime) -> bool:
     passed = age(state.sends[0].intent.at, now)
     return passed is not None and passed < lifetime - KEY_MARGIN

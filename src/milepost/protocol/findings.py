@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from milepost.protocol.decide import World, asked_about_going_back, difference_of
+from milepost.protocol.doubt import foreseen
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import listed
-from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.snapshot import Snapshot, parse_time
+from milepost.protocol.spec import EffectSpec
 from milepost.records.model import ENDED
 
 
@@ -21,9 +25,14 @@ class Finding:
     found: str
 
 
-def findings(s: Snapshot, w: World, following: str = "") -> list[Finding]:
-    """Return one line per rule: what it found and what a resume would do. Changes nothing."""
-    lines = [_trust_line(s, w), _sources_line(s, w), _intents_line(s, w), _versions_line(s, w)]
+def findings(
+    s: Snapshot, w: World, following: str = "", declared: Mapping[str, EffectSpec] = MappingProxyType({})
+) -> list[Finding]:
+    """Return one line per rule: what it found and what a resume would do. Changes nothing.
+
+    `following` names the call that comes next, `declared` the effects with an open intent by their path.
+    """
+    lines = [_trust_line(s, w), _sources_line(s, w), _intents_line(s, w, declared), _versions_line(s, w)]
     return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s)]
 
 
@@ -47,11 +56,18 @@ def _sources_line(s: Snapshot, w: World) -> Finding:
     return Finding(2, "Sources", "ok", f"{len(checks)} sources are as expected{put_back}")
 
 
-def _intents_line(s: Snapshot, w: World) -> Finding:
-    intents = [f"{state.path} (key {send.intent.key})" for state, send in s.open_intents()]
-    if intents:
-        return Finding(3, "Intents", "wait", f"would be looked up before anything runs: {listed(intents)}")
-    return Finding(3, "Intents", "ok", f"no open intent; {s.applied_count} effects applied")
+def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> Finding:
+    intents: dict[tuple[str, str], list[str]] = {}
+    for state, send in s.open_intents():
+        if w.refusal is not None:
+            what = ("wait", "open")
+        else:
+            what = foreseen(declared.get(state.path), state, parse_time(w.at))
+        intents.setdefault(what, []).append(f"{state.path} (key {send.intent.key})")
+    if not intents:
+        return Finding(3, "Intents", "ok", f"no open intent; {s.applied_count} effects applied")
+    worst = next(state for state in ("ask", "wait", "ok") if state in {state for state, _ in intents})
+    return Finding(3, "Intents", worst, "; ".join(f"{says}: {listed(names)}" for (_, says), names in intents.items()))
 
 
 def _versions_line(s: Snapshot, w: World) -> Finding:

@@ -38,6 +38,7 @@ from milepost.protocol.spec import EffectSpec
 from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.drive import protocol_of
+from milepost.runtime.looking import only_look
 from milepost.runtime.perform import PERFORM
 from milepost.runtime.postbox import postbox
 from milepost.runtime.scope import RuntimeCall, Scope, current
@@ -109,6 +110,8 @@ async def drive_async(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -
             crash.armed(op.label, "before")
         reply = error = None
         try:
+            if run.checking:
+                only_look(run, call, op)
             waiting = _PERFORM_ASYNC.get(type(op))
             reply = PERFORM[type(op)](run, call, op) if waiting is None else await waiting(run, call, op)
         except BaseException as raised:  # noqa: BLE001 – the protocol hears of it where it yielded

@@ -13,18 +13,19 @@ from milepost.errors import MilepostError
 from milepost.protocol.decide import World
 from milepost.protocol.failure import error_record
 from milepost.protocol.findings import Finding, findings
-from milepost.protocol.ops import Append, Body, Ended, Steps
+from milepost.protocol.ops import Body, Ended, Steps
 from milepost.protocol.snapshot import format_time
-from milepost.protocol.spec import TaskSpec
-from milepost.records.model import ENDED, QuestionAsked
+from milepost.protocol.spec import EffectSpec, TaskSpec
+from milepost.records.model import ENDED
 from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.adrive import drive_async
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.drive import drive
 from milepost.runtime.journal import Journal
 from milepost.runtime.leases import me
+from milepost.runtime.looking import Reached
 from milepost.runtime.opening import Opened, went_back
-from milepost.runtime.perform import Reached
+from milepost.runtime.registry import spec_of
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.start import root_call
 from milepost.runtime.trust import read_trusted
@@ -51,7 +52,13 @@ def check_run(task: TaskSpec, run_id: str, store: Store, options: RunOptions) ->
         following = "" if opened.row.progress.status in ENDED or run.snapshot.questions else _following(run, call)
     except MilepostError as error:
         following = f"{type(error).code}: {error}"
-    return findings(run.snapshot, world, following)
+    return findings(run.snapshot, world, following, _declared(run))
+
+
+def _declared(run: ActiveRun) -> dict[str, EffectSpec]:
+    """Return the effects with an open intent by path, as far as the code says which they are."""
+    found = {state.path: spec_of(state.path, send.intent.versions) for state, send in run.snapshot.open_intents()}
+    return {path: spec for path, spec in found.items() if isinstance(spec, EffectSpec)}
 
 
 def _looking(task: TaskSpec, opened: Opened, store: Store, options: RunOptions) -> tuple[ActiveRun, RuntimeCall]:
@@ -84,7 +91,7 @@ def _following(run: ActiveRun, call: RuntimeCall) -> str:
     """Replay the plan up to the first call without a checkpoint and name it."""
     ended: Ended = asyncio.run(drive_async(_only_body(), run, call)) if run.task.is_async else _replayed(run, call)
     if isinstance(ended.error, Reached):
-        return _named(ended.error.op)
+        return ended.error.what
     if ended.error is not None:
         return f"the code between steps raises {error_record(ended.error)}"
     return "the end of the plan" if not ended.uncalled else f"would ask: {', '.join(ended.uncalled)} not called again"
@@ -97,10 +104,3 @@ def _only_body() -> Steps[Any]:
 def _replayed(run: ActiveRun, call: RuntimeCall) -> Ended:
     ended: Ended = drive(_only_body(), run, call)
     return ended
-
-
-def _named(op: Append) -> str:
-    record = op.records[0]
-    if isinstance(record, QuestionAsked):
-        return f"would ask: {record.sentence}"
-    return f"{getattr(record, 'path', '') or 'the run'} ({record.kind.replace('_', ' ')})"

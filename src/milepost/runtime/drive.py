@@ -12,6 +12,7 @@ from milepost.protocol.spec import EffectSpec
 from milepost.protocol.step import step
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun
+from milepost.runtime.looking import only_look
 from milepost.runtime.perform import PERFORM, Handler
 from milepost.runtime.scope import RuntimeCall
 
@@ -53,6 +54,8 @@ def drive(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall, perform: dict
             crash.armed(op.label, "before")
         reply = error = None
         try:
+            if run.checking:
+                only_look(run, call, op)
             reply = perform[type(op)](run, call, op)
         except BaseException as raised:  # noqa: BLE001 – the protocol hears of it where it yielded
             error = raised

@@ -39,7 +39,8 @@ def test_check_says_ask_with_4_when_a_resume_would_ask(shell: Shell) -> None:
     shell.run(*RUN, DIE_SHOUTING="1")
     found = shell.run("resume", "one", "--check", "--json")
     assert found.status == 4
-    assert [f["state"] for f in found.json["findings"]] == ["ok", "ok", "wait", "ok", "ask", "ok"]
+    assert [f["state"] for f in found.json["findings"]] == ["ok", "ok", "ask", "ok", "ask", "ok"]
+    assert "would ask: nobody can look it up: shout[done]" in found.json["findings"][2]["found"]
     assert shell.run("resume", "one").status == 4
 
 

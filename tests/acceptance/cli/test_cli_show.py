@@ -133,6 +133,9 @@ def test_map_prints_the_role_definition_without_running_anything(shell: Shell) -
     assert "Busy: up to 5 starts" in said
     assert "warning: effect shout has neither lookup= nor key_lifetime=" in said
     assert "warning: step count has no verify=" in said
+    assert "needs the permission" not in said
+    other = shell.run("map", "letters.py:unwritable").out
+    assert "effect post needs the permission 'mail', the task names no permissions: every call is refused" in other
     found = shell.run("map", "letters.py:letters", "--json").json
     assert {call["name"]: call["kind"] for call in found["calls"]}["post"] == "effect"
     assert not (shell.folder / ".milepost").exists()

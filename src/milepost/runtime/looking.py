@@ -1,0 +1,48 @@
+"""What a check may carry out of the protocol: it looks, and stops at the first thing a resume would do.
+
+A resume writes, sends, asks the provider, waits; a check names that and leaves it. Called by both drivers.
+"""
+
+from __future__ import annotations
+
+from milepost.errors import Signal
+from milepost.protocol.ops import Append, Ask, Body, Claim, Load, LookUp, Now, Observe, Op, Verify, Wait, Within
+from milepost.protocol.snapshot import parse_time
+from milepost.runtime.active import ActiveRun
+from milepost.runtime.scope import RuntimeCall
+
+_LOOKS = (Now, Load, Observe, Body, Within)
+"""Changes nothing; a body other than the plan's comes after the record of its start, which is not among these."""
+
+
+class Reached(Signal):
+    """A check replayed the plan up to what a resume would do next, in words."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(what)
+
+
+def only_look(run: ActiveRun, call: RuntimeCall, op: Op) -> None:
+    """Let a check carry out `op`, or end it there. Raises: Reached."""
+    if isinstance(op, _LOOKS) or (isinstance(op, Wait) and run.clock.now() >= parse_time(op.until)):
+        return
+    raise Reached(_in_words(call.path or "the run", op))
+
+
+def _in_words(path: str, op: Op) -> str:
+    match op:
+        case Append(records=[record, *_]):
+            return f"{getattr(record, 'path', '') or path} ({record.kind.replace('_', ' ')})"
+        case Ask(question=question):
+            return f"would ask: {question.sentence}"
+        case Wait(until=until, reason=reason):
+            return f"{path} (waits until {until}: {reason})"
+        case LookUp():
+            return f"{path} (looked up at its provider)"
+        case Verify():
+            return f"{path} (its output is verified)"
+        case Claim():
+            return f"{path} (its key is shared by all runs of the task: claimed, or its owner's result taken over)"
+        case _:
+            return path
