@@ -21,13 +21,11 @@ def drilled(
     points: int | None = None,
     observe: Callable[[], Any] | None = None,
     setup: Callable[[], Any] | None = None,
+    teardown: Callable[[], Any] | None = None,
     **wanted: Any,
 ) -> Report:
     """Drill a task without inputs: the trials named, else `points` of each kind (None: all)."""
-    what = Drilled(
-        named(task, "task"),
-        task.spec.name,
-        observe=named(observe, "observe") if observe is not None else None,
-        setup=named(setup, "setup") if setup is not None else None,
-    )
+    given = {"observe": observe, "setup": setup, "teardown": teardown}
+    functions = {name: named(function, name) for name, function in given.items() if function is not None}
+    what = Drilled(named(task, "task"), task.spec.name, **functions)
     return drill(what, Wanted(points=points, only=only, **wanted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import faulty_tasks as faulty
 import pytest
@@ -104,3 +105,22 @@ def test_a_task_made_inside_a_function_is_refused() -> None:
 
     with pytest.raises(MisuseError, match="at the top of a module"):
         drilled(inner)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"setup": faulty.setup_fails}, "no world today"),
+        ({"teardown": faulty.teardown_fails}, "the lights stay on"),
+        ({"observe": faulty.cannot_see}, "no ledger today"),
+    ],
+)
+def test_a_setup_teardown_or_observe_that_fails_says_so(given: dict[str, Any], said: str) -> None:
+    """Then the drill says nothing about the task, and must not look as if it did."""
+    with pytest.raises(MisuseError, match=said):
+        drilled(faulty.keeps_it_in_memory, **given)
+
+
+def test_a_process_that_hangs_is_killed_and_its_trial_failed() -> None:
+    report = drilled(faulty.hangs_when_drilled, "body:durable:1", patience_s=10)
+    assert "the process did not end in time" in told(report)

@@ -35,6 +35,7 @@ FUNCTION = "MODULE:FUNCTION"
 @click.option("--seed", default=0, help="Which trials --points N draws.")
 @click.option("--ignore", multiple=True, metavar="[STEP]$.FIELD", help="A field that is not compared: model text.")
 @click.option("--allow", multiple=True, metavar="STEP[:KIND]", help="A step whose sockets, processes, files are meant.")
+@click.option("--patience", "patience_s", default=120.0, metavar="SECONDS", help="When a process is stuck.")
 @click.option("--real-time", is_flag=True, help="Sit out waits instead of moving the clock of the world.")
 @click.option(
     "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the worlds of failed trials there."
@@ -92,7 +93,7 @@ def _drilled(task: AnyTask, inputs: tuple[str, ...], how: dict[str, object]) -> 
 def _wanted(how: dict[str, object]) -> Wanted:
     from milepost.drill.choosing import Wanted
 
-    taken = {name: how[name] for name in ("only", "seed", "workers", "ignore", "allow", "keep")}
+    taken = {name: how[name] for name in ("only", "seed", "workers", "ignore", "allow", "keep", "patience_s")}
     return Wanted(points=_count(str(how["points"])), **taken)  # type: ignore[arg-type]
 
 

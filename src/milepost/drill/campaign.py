@@ -40,7 +40,7 @@ def drill(drilled: Drilled, wanted: Wanted, *, replay: str = "", listener: Liste
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="milepost-drill-"))).resolve()
         provider = stack.enter_context(running(root / "provider.sqlite", root))
         worlds = Worlds(root, drilled, provider)
-        starters = [_started(stack, drilled) for _ in range(wanted.workers)]
+        starters = [_started(stack, drilled, wanted) for _ in range(wanted.workers)]
         reference = _referred(worlds, starters, wanted, report)
         todo = chosen(reference, wanted)
         report.outcomes = Campaign(worlds, reference, wanted.keep, listener).carry_out(todo, starters)
@@ -50,8 +50,9 @@ def drill(drilled: Drilled, wanted: Wanted, *, replay: str = "", listener: Liste
     return report
 
 
-def _started(stack: ExitStack, drilled: Drilled) -> Starter:
-    starter = Starter([what for what in (drilled.task, drilled.observe, drilled.setup) if what is not None])
+def _started(stack: ExitStack, drilled: Drilled, wanted: Wanted) -> Starter:
+    modules = [what for what in (drilled.task, drilled.observe, drilled.setup) if what is not None]
+    starter = Starter(modules, wanted.patience_s)
     stack.callback(starter.close)
     return starter
 

@@ -42,7 +42,7 @@ def carry_out(order: Order, ready: int = -1, over: int = -1) -> int:
         if order.do == "run":
             return _run(order, told)
         if order.do == "observe":
-            told["observed"] = _plain(load_named(order.function)())
+            told["observed"] = _plain(_awaited(load_named(order.function)()))
         else:
             _keep(order, ready, over)
         return 0
@@ -77,6 +77,11 @@ def load_named(data: Mapping[str, str] | None) -> Any:
     what = from_json(data)
     assert what is not None
     return load(what)
+
+
+def _awaited(value: Any) -> Any:
+    """Return what `observe` returned, or what its coroutine does."""
+    return asyncio.run(value) if asyncio.iscoroutine(value) else value
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ from milepost.drill import damage, trials
 from milepost.drill.outcome import KINDS, Outcome
 from milepost.drill.points import Point, last, sample
 from milepost.drill.sends import FAULTS
+from milepost.drill.starter import PATIENCE_S
 from milepost.drill.undisturbed import Reference
 from milepost.drill.world import World
 from milepost.errors import MisuseError
@@ -30,6 +31,7 @@ class Wanted:
     workers: int = 2
     ignore: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    patience_s: float = PATIENCE_S  # after which a process is stuck
     keep: Path | None = None  # worlds of failed trials are kept there
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 RUN_ID = "drill"
 KILLED = -9
+STUCK = 98
+"""Status of a process that did not end in time: not that of the kill which then ended it, nor of one on purpose."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class Drill(Protocol):
         workers: int = 2,
         seed: int = 0,
         real_time: bool = False,
+        patience_s: float = 120.0,
         **inputs: Any,
     ) -> Report: ...
 
@@ -63,7 +64,7 @@ def drill(request: pytest.FixtureRequest) -> Drill:
 
 
 _FUNCTIONS = ("observe", "setup", "teardown")
-_OPTIONS = {*_FUNCTIONS, "points", "ignore", "allow", "workers", "seed", "real_time"}
+_OPTIONS = {*_FUNCTIONS, "points", "ignore", "allow", "workers", "seed", "real_time", "patience_s"}
 """Names that are the drill's own; an input of such a name is given by position."""
 
 
@@ -88,6 +89,7 @@ def _wanted(request: pytest.FixtureRequest, how: dict[str, Any]) -> Any:
         workers=how.get("workers", 2),
         ignore=tuple(how.get("ignore", ())),
         allow=tuple(how.get("allow", ())),
+        patience_s=how.get("patience_s", 120.0),
     )
 
 

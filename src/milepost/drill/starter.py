@@ -15,7 +15,7 @@ from milepost.drill.named import Named
 from milepost.drill.order import KILLED, Order
 
 PATIENCE_S = 120.0
-"""Seconds one process of a drill may take before it counts as stuck and is killed."""
+"""Seconds one process of a drill may take before it counts as stuck and is killed, unless said otherwise."""
 CLOSE_S = 5.0
 """Seconds the warm process gets to end by itself."""
 NOT_PASSED_ON = ("MILEPOST_", "PYTEST_CURRENT_TEST")
@@ -28,7 +28,8 @@ class Stuck(Exception):
 class Starter:
     """Forks processes that have imported everything but the user's own modules."""
 
-    def __init__(self, modules: Sequence[Named]) -> None:
+    def __init__(self, modules: Sequence[Named], patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
         path = os.pathsep.join(place or os.getcwd() for place in sys.path)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED_ON)}
         self._process = subprocess.Popen(
@@ -92,7 +93,7 @@ class Starter:
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         while b"\n" not in self._unread:
-            readable, _, _ = select.select([self._process.stdout], [], [], PATIENCE_S)
+            readable, _, _ = select.select([self._process.stdout], [], [], self._patience_s)
             if not readable:
                 raise Stuck
             piece = os.read(self._process.stdout.fileno(), 65536)

@@ -16,7 +16,7 @@ from milepost.drill.points import Point
 from milepost.drill.undisturbed import Reference
 from milepost.drill.world import End, World
 
-LEASE_S = 1.0
+LEASE_S = 2.0
 """Seconds a lease lasts where a worker is frozen past it."""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from milepost.drill.moment import MovedClock
 from milepost.drill.named import Named
-from milepost.drill.order import KILLED, RUN_ID, Order, Send, Told, read_sends, read_told
+from milepost.drill.order import RUN_ID, STUCK, Order, Send, Told, read_sends, read_told
 from milepost.drill.standing import Standing, newest_record, read_standing
 from milepost.drill.starter import Starter, Stuck
 from milepost.protocol.snapshot import format_time
@@ -78,12 +78,15 @@ class World:
             self._set_up()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._keeper is not None:
-            self.starter.end(self._keeper)
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
+        """Tear down and remove. Raises: Broken when teardown failed, and nothing else did before."""
+        status = self.starter.end(self._keeper) if self._keeper is not None else 0
+        said = self.output() if status else ""
         if self._kept is not None:
             shutil.copytree(self.base, self._kept, dirs_exist_ok=True)
         shutil.rmtree(self.base, ignore_errors=True)
+        if status and error is None:
+            raise Broken(f"teardown failed: {said}")
 
     def keep_in(self, folder: Path) -> None:
         """Leave a copy of this world there when it is over, for somebody to look at."""
@@ -134,7 +137,7 @@ class World:
         try:
             return read_told(Path(order.told), self.starter.wait(pid))
         except Stuck:
-            return Told(KILLED, {"code": "stuck", "message": "the process did not end in time and was killed"})
+            return Told(STUCK, {"code": "stuck", "message": "the process did not end in time and was killed"})
 
     def finish(self, **more: Any) -> End:
         """Resume in new processes until the run is done. Questions about outcomes are answered with the truth."""
@@ -144,7 +147,7 @@ class World:
             told = self.run(**more)
             if told.status == 0:
                 return End(told, tuple(asked))
-            if told.code == "stuck":
+            if told.status == STUCK:
                 break
             if told.status == 4:
                 kinds, odd = self._answer()

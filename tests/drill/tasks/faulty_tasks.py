@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -147,6 +148,33 @@ def gives_up_at_once() -> str:
         return notify("alpha")
     except StepFailed:
         return "not notified"
+
+
+# ── what surrounds the task ──
+
+
+def setup_fails() -> None:
+    raise RuntimeError("no world today")
+
+
+def teardown_fails() -> None:
+    raise RuntimeError("the lights stay on")
+
+
+def cannot_see() -> None:
+    raise RuntimeError("no ledger today")
+
+
+@step
+def wait_for_nobody() -> int:
+    if "MILEPOST_CRASH_AT" in os.environ:  # not in the undisturbed runs
+        threading.Event().wait()
+    return 1
+
+
+@task
+def hangs_when_drilled() -> int:
+    return wait_for_nobody()
 
 
 # ── nothing a drill can compare with ──
