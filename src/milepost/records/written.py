@@ -48,7 +48,11 @@ _WRITE: dict[type, Callable[[Any], str]] = {
     ErrorRecord: lambda error: encode_text(error.to_json()),
     tuple: lambda items: encode_text([i.to_json() if isinstance(i, Choice) else i for i in items]),
 }
-"""How a field is written, by its class: a record is written twice a step, so strings and pointers take no detour."""
+"""How a field is written, by its class.
+
+Not one `canonical` of a dict of all fields: measured, that takes 4.5 µs for a start and 8.5 µs for a checkpoint where
+this takes 2.4 and 5.3, and both are written in every step. That the bytes are the same is tested.
+"""
 
 
 def decode_record(kind: str, body: bytes) -> Record:
