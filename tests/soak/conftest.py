@@ -1,4 +1,4 @@
-"""Lets the slices use `tests/crash` (toy plans, their provider, worlds) and the random plans of `tests/property`."""
+"""Lets the slices use `tests/crash` (toy plans, provider, worlds), `tests/property` (random plans) and the examples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-for room in ("crash", "property"):
+for room in ("crash", "property", "../examples"):
     folder_of_room = str(Path(__file__).parents[1] / room)
     if folder_of_room not in sys.path:
         sys.path.append(folder_of_room)

@@ -97,13 +97,13 @@ class Harness(Protocol):
 
 
 def tallied(harness: Harness, name: str, folder: Path, *, seconds: float, seed: int, only: str | None = None) -> Tally:
-    """Try points in an order drawn from the seed until the time is over, or the one that is named."""
+    """Try points in an order drawn from the seed until the time is over, at least one; or the one that is named."""
     tally = Tally(name, harness.KIND, seed)
     began = time.monotonic()
     with harness.opened(folder) as (points, attempt):
         tally.of = len(points)
         for point in [only] if only is not None else random.Random(seed).sample(list(points), len(points)):
-            if time.monotonic() - began > seconds:
+            if tally.tried and time.monotonic() - began > seconds:
                 break
             _try(tally, attempt, point)
     tally.seconds = time.monotonic() - began
