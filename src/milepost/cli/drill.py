@@ -12,15 +12,16 @@ import click
 from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import AnyTask, load_task
 from milepost.cli.options import json_option
-from milepost.cli.output import emit, inert, is_terminal, note, say
+from milepost.cli.output import emit, inert, is_terminal, note, only_results_on_stdout, say
 from milepost.errors import MisuseError
 
 if TYPE_CHECKING:
     from milepost.drill.choosing import Wanted
-    from milepost.drill.outcome import Outcome, Report
+    from milepost.drill.outcome import Outcome
     from milepost.drill.world import Drilled
 
 FUNCTION = "MODULE:FUNCTION"
+FUNCTIONS = ("observe", "setup", "teardown")
 
 
 @click.command("drill")
@@ -72,10 +73,6 @@ def command(target: str, inputs: tuple[str, ...], junit: Path | None, plain: boo
     else:
         for line in lines(report):
             say(line)
-    return _status(report)
-
-
-def _status(report: Report) -> int:
     return 0 if report.held else 1
 
 
@@ -85,7 +82,8 @@ def _drilled(task: AnyTask, inputs: tuple[str, ...], how: dict[str, object]) -> 
 
     args, kwargs = parse_inputs(task.spec, inputs)
     encoded = task.spec.arguments.round_trip(task.spec.arguments.bind(args, kwargs))
-    functions = {name: by_text(str(how[name]), f"--{name}") for name in ("observe", "setup", "teardown") if how[name]}
+    with only_results_on_stdout():  # their modules may print while they are imported
+        functions = {name: by_text(str(how[name]), f"--{name}") for name in FUNCTIONS if how[name]}
     what = named(task, "task")
     return Drilled(what, task.spec.name, encoded.decode("utf-8"), real_time=bool(how["real_time"]), **functions)
 
@@ -108,7 +106,7 @@ def _count(points: str) -> int | None:
 def _replay(target: str, inputs: tuple[str, ...], how: dict[str, object]) -> str:
     """Return the command that replays a point, up to the point's name."""
     words = ["milepost", "drill", target, *inputs]
-    for name in ("observe", "setup", "teardown"):
+    for name in FUNCTIONS:
         words += [f"--{name}", str(how[name])] if how[name] else []
     for name in ("ignore", "allow"):
         words += [word for value in how[name] for word in (f"--{name}", value)]  # type: ignore[attr-defined]
