@@ -293,6 +293,15 @@ def test_a_store_that_went_back_is_noticed_and_nothing_is_sent(desk: Desk) -> No
     assert [choice.name for choice in desk.asked().choices] == ["go-on-in-doubt", "stop"]
 
 
+def test_what_was_lost_before_it_was_durable_is_not_missed(desk: Desk) -> None:
+    """The witness is never ahead: a process that died before its commit leaves an honest store behind."""
+    provider = Provider(desk.clock)
+    plan = posts_two(provider, lookup=True)
+    desk.dies(plan, at="append:outcome_recorded", phase="done")
+    assert desk.resume(plan) == ["receipt-1", "receipt-2"]
+    assert len(provider.ledger) == 2
+
+
 def test_in_doubt_an_effect_without_record_is_looked_up_before_it_is_sent(desk: Desk) -> None:
     provider, plan = gone_back(desk, lookup=True)
     desk.answer("go-on-in-doubt")
