@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from pathlib import Path
 
 import good_tasks as good
 import pytest
@@ -49,6 +51,16 @@ def test_what_only_a_person_can_know_is_asked_and_then_equal() -> None:
 def test_setup_lives_as_long_as_its_world_and_gives_it_an_environment() -> None:
     report = drilled(good.needs_setup, setup=good.desk_of_words, points=2)
     assert report.held, told(report)
+
+
+def test_reading_elsewhere_is_no_side_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the step's own reading nor Milepost's looking at the source; and what is the user's stays unchanged."""
+    orders = tmp_path / "orders.sqlite"
+    sqlite3.connect(orders).close()
+    monkeypatch.setenv("DRILL_ORDERS", str(orders))
+    report = drilled(good.reads_elsewhere, points=1)
+    assert report.held, told(report)
+    assert [outcome.verdict for outcome in report.outcomes if outcome.kind == "source"] == [Verdict.UNTRIED]
 
 
 def test_the_table_is_one_screen_and_ends_with_the_verdict() -> None:

@@ -26,9 +26,9 @@ CHANGES = {"os.remove": 1, "os.rename": 2, "os.rmdir": 1, "os.mkdir": 1, "os.lin
            "os.truncate": 1, "os.chmod": 1, "os.chown": 1, "os.utime": 1, "sqlite3.connect": 1}  # fmt: skip
 """Events that name the paths they change in their first arguments."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_NOT_THE_USERS = tuple(
-    filter(None, ["<", str(Path(milepost.__file__).parent), *map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))])
-)
+_OURS = str(Path(milepost.__file__).parent)
+_EXAMPLES = str(Path(_OURS, "examples"))
+_LIBRARIES = ("<", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 _CALM = ("/dev/", "/proc/")
 
 
@@ -70,6 +70,8 @@ class Watch:
             return
         text = os.fsdecode(path)
         if text.startswith("file:"):
+            if "mode=ro" in text or "immutable=1" in text:
+                return
             text = text.removeprefix("file:").removeprefix("//").partition("?")[0]
         place = os.path.realpath(text)
         if not place.startswith((*_CALM, *(f"{folder}{os.sep}" for folder in self._own), *self._own)):
@@ -102,9 +104,12 @@ def _who() -> str | None:
 
 
 def _users_line(frame: FrameType | None) -> str | None:
-    """Return FILE:LINE of the user's code that led here; None when it is Milepost itself."""
+    """Return FILE:LINE of the user's code that did it, through whatever library; None when Milepost itself did."""
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_NOT_THE_USERS):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        file = frame.f_code.co_filename
+        if file.startswith(_OURS) and not file.startswith(_EXAMPLES) and file != __file__:
+            return None
+        if file != __file__ and not file.startswith(_LIBRARIES):
+            return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
     return None

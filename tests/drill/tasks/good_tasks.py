@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from drill_desk import Unanswered, found_at, ledger, post_to
 
-from milepost import Applied, Found, Key, NotFound, Retry, effect, spent, step, task
+from milepost import Applied, Found, Key, NotFound, Retry, Sql, effect, spent, step, task
 
 __all__ = ["ledger"]
 
@@ -107,3 +108,15 @@ def stamp(word: str) -> Stamp:
 @task
 def restless() -> Stamp:
     return stamp("alpha")
+
+
+@step(sources=[Sql(os.environ.get("DRILL_ORDERS", "orders.sqlite"), "select 1")])
+def look_up_orders() -> int:
+    with closing(sqlite3.connect(f"file:{os.environ['DRILL_ORDERS']}?mode=ro", uri=True)) as db:
+        return int(db.execute("select 1").fetchone()[0])
+
+
+@task
+def reads_elsewhere() -> int:
+    """Looks at a database outside its world; so does Milepost, for it is a declared source."""
+    return look_up_orders()
