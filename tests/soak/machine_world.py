@@ -249,7 +249,11 @@ class Process:
             inner = next(node.inner for node in world.nodes if node.name == name)
             return made(name, given, self._follow(inner, given, calls))
 
-        @effect(key=name_of, **world.provider.dealings())
+        dealings = world.provider.dealings()
+        if "lookup" in dealings:
+            dealings["lookup"] = lambda key, name, times: world.provider.find(key, name)
+
+        @effect(key=name_of, **dealings)
         def post(key: Key, name: str, times: int) -> dict[str, str]:
             self.alive()
             world.sends[name] += 1

@@ -177,6 +177,8 @@ def _run_ended(s: Snapshot, r: RunEnded) -> None:
     s.status, s.ended = RunStatus(r.status), r
     if s.status in ENDED:
         s.void, s.questions = s.questions, {}
+    if s.in_doubt and not s.resumes:  # the last record that a fork copied
+        _doubt_effects(s)
 
 
 def _step_started(s: Snapshot, r: StepStarted) -> None:
@@ -342,7 +344,8 @@ def _answered_attempts(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
         state.reopened = True  # the deadline counts anew as well
 
 
-def _answered_went_back(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+def _doubt_effects(s: Snapshot, *_: object) -> None:
+    """There may have been sends that no record knows of, also of effects that were rejected before."""
     s.in_doubt = True
     for state in s.effects.values():
         state.in_doubt = not state.finished or state.send_new is not None
@@ -355,7 +358,7 @@ _ANSWERED = {
     QuestionKind.VERSIONS_CHANGED: _answered_versions,
     QuestionKind.OUTCOME_UNKNOWN: _answered_outcome,
     QuestionKind.ATTEMPTS_USED: _answered_attempts,
-    QuestionKind.STORE_WENT_BACK: _answered_went_back,
+    QuestionKind.STORE_WENT_BACK: _doubt_effects,
 }
 
 _FOLD: dict[type[Record], Callable[[Snapshot, Any], None]] = {

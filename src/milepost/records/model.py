@@ -148,7 +148,7 @@ class RunStarted(Record):
     family: str
     forked_from: str | None = None
     forked_at: str | None = None  # the step it was forked from
-    in_doubt: bool = False  # the fork could not read everything its family sent
+    in_doubt: bool = False  # the fork could not read everything its family sent, or its store went back
     sources: Pointer | None = None  # files among the inputs
 
 

@@ -23,10 +23,10 @@ from milepost.runtime.clock import Clock
 from milepost.runtime.journal import Journal
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import me, take
-from milepost.runtime.opening import Opened, read_snapshot
+from milepost.runtime.opening import Opened, read_snapshot, went_back
 from milepost.runtime.registry import spec_of
 from milepost.runtime.trust import files_listed, pointers
-from milepost.runtime.witness import witness_of
+from milepost.runtime.witness import Witness, witness_of
 from milepost.stores.contract import LEASE_S, Head, Lease, NewRun, Store
 
 
@@ -64,15 +64,18 @@ def fork_run(
     lease = take(store, run_id, clock, lease_s)
     try:
         opened = read_snapshot(store, run_id, seal_key, every_chain=True)
-        trusted = _trusted(store, opened, step_path)
+        witness = witness_of(store.store_id, run_id, environ)
+        is_behind = went_back(store, opened, witness) is not None
+        trusted = _trusted(store, opened, step_path, is_behind)
         if opened.refusal is None and row.progress.status not in ENDED:
-            _end(store, lease, opened, clock, environ)
+            # A store that went back: what proves it is not overwritten, it may be forked again.
+            _end(store, lease, opened, clock, None if is_behind else witness)
         _begin(store, run_id, new_run_id, trusted, step_path, seal_key, clock, environ)
     finally:
         store.release(lease)
 
 
-def _trusted(store: Store, opened: Opened, step_path: str) -> Trusted:
+def _trusted(store: Store, opened: Opened, step_path: str, is_behind: bool) -> Trusted:
     if isinstance(opened.refusal, SealKeyMissing):
         raise opened.refusal
     before, whole = Snapshot(), Snapshot()
@@ -86,7 +89,7 @@ def _trusted(store: Store, opened: Opened, step_path: str) -> Trusted:
         raise RunUnstarted(run_id=opened.row.run_id, location=store.location)
     if whole.started is None or (not reached and opened.refusal is None):
         raise StepUnknown(run_id=opened.row.run_id, path=step_path)
-    return Trusted(before, whole, in_doubt=opened.refusal is not None or whole.in_doubt)
+    return Trusted(before, whole, in_doubt=opened.refusal is not None or is_behind or whole.in_doubt)
 
 
 def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:
@@ -102,15 +105,15 @@ def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:
             return
 
 
-def _end(store: Store, lease: Lease, opened: Opened, clock: Clock, environ: Mapping[str, str]) -> None:
+def _end(store: Store, lease: Lease, opened: Opened, clock: Clock, witness: Witness | None) -> None:
     """Stop the old run. Crash: stopped or not."""
-    journal = _journal(store, lease, opened.sealer, opened, environ)
+    journal = _journal(store, lease, opened.sealer, opened, witness)
     journal.append((RunEnded(at=format_time(clock.now()), status=RunStatus.STOPPED),))
     journal.flush()
     journal.close()
 
 
-def _journal(store: Store, lease: Lease, sealer: Sealer, opened: Opened | None, environ: Mapping[str, str]) -> Journal:
+def _journal(store: Store, lease: Lease, sealer: Sealer, opened: Opened | None, witness: Witness | None) -> Journal:
     return Journal(
         store,
         lease,
@@ -119,7 +122,7 @@ def _journal(store: Store, lease: Lease, sealer: Sealer, opened: Opened | None, 
         head=opened.head if opened else Head(0, b""),
         chains=opened.chains if opened else {},
         counts=opened.counts if opened else {},
-        witness=witness_of(store.store_id, lease.run_id, environ),
+        witness=witness,
         watch=None,
     )
 
@@ -147,7 +150,7 @@ def _begin(
         records = [first, *_kept(trusted), RunEnded(at=now, status=RunStatus.INTERRUPTED)]
         artifacts = _copied(Artifacts(store, run_id, snapshot=trusted.whole), records)
         sealer = Sealer(new_run_id, seal_key)
-        journal = _journal(store, lease, sealer, None, environ)
+        journal = _journal(store, lease, sealer, None, witness_of(store.store_id, new_run_id, environ))
         journal.append(records, artifacts)
         journal.flush()
         journal.close()

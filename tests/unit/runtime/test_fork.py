@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from clock import MovableClock
 
-from milepost import CannotTell, Found, Key, NotFound, effect, step, task
+from milepost import CannotTell, Found, Key, NotApplied, NotFound, Retry, effect, sleep, step, task
 from milepost.errors import BadName, CorruptRecord, OutcomeUnknown, RunBusy, RunEnded, StepFailed, StepUnknown
 from milepost.records.model import RunStatus
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.fork import fork_run
 from milepost.runtime.leases import me
 from milepost.runtime.verify import verify_run
+from milepost.stores.memory import MemoryStore
 from milepost.stores.sqlite.store import SqliteStore
 
 
@@ -181,3 +183,49 @@ def test_in_doubt_without_a_lookup_a_person_decides(store: SqliteStore) -> None:
     with pytest.raises(OutcomeUnknown, match="Nobody knows whether blind"):
         t.resume("r2")
     assert LEDGER.sends == ["i0"]
+
+
+@step
+def began(item: str) -> str:
+    return item
+
+
+class BackingUp(MovableClock):
+    """Backs a store up when somebody begins to wait."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__()
+        self.store, self.backup = store, store
+
+    def about_to_wait(self, until: datetime) -> None:
+        self.store.flush()
+        self.backup = self.store.crash()
+        super().about_to_wait(until)
+
+
+@pytest.mark.parametrize("was_rejected", [False, True])
+def test_fork_of_a_store_that_went_back_looks_before_it_sends(was_rejected: bool) -> None:
+    """A restored backup knows nothing of what its run has sent since: neither does a fork of it."""
+    LEDGER.__init__()  # type: ignore[misc]
+    clock = BackingUp(MemoryStore())
+
+    @effect(key=lambda item: item, lookup=find, settle=timedelta(0), retry=Retry(on=NotApplied))
+    def send(key: Key, item: str) -> str:
+        if was_rejected and not LEDGER.ran:
+            LEDGER.ran.append("rejected")
+            raise NotApplied("busy")
+        LEDGER.sends.append(item)
+        return LEDGER.sent.setdefault(str(key), f"ref-{item}")
+
+    @task(name="sends")
+    def sends(item: str) -> str:
+        began(item)
+        if not was_rejected:
+            sleep(timedelta(minutes=1))
+        return send(item)
+
+    assert sends.options(store=clock.store, clock=clock).run("r1", "i7") == "ref-i7"
+    backup = clock.backup
+    fork_run(backup, "r1", "began", "r2", seal_key=None, clock=clock, environ=os.environ)
+    assert sends.options(store=backup, clock=clock).resume("r2") == "ref-i7"
+    assert LEDGER.sends == ["i7"]
