@@ -351,7 +351,7 @@ def _doubt_effects(s: Snapshot, *_: object) -> None:
         state.in_doubt = not state.finished or state.send_new is not None
 
 
-_ANSWERED = {
+_ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], None]] = {
     QuestionKind.SOURCE_CHANGED: _answered_source,
     QuestionKind.REQUEST_CHANGED: _answered_request,
     QuestionKind.PLAN_CHANGED: _answered_plan,
