@@ -1,7 +1,8 @@
 """The power goes at every call of the toy run: each state that the disk may then hold is opened, proven and resumed.
 
-A point is `FLAVOUR PREFIX VARIANT [CHANGE]`. The provider has applied what was sent until then and nothing else. It can
-be looked up and keeps no keys, so what is sent twice is applied twice.
+A point is `FLAVOUR PREFIX VARIANT [CHANGE]`; two recordings may differ by a call or two, so a violation also says which
+change it means. The provider has applied what was sent until then and nothing else. It can be looked up and keeps no
+keys, so what is sent twice is applied twice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from disk_states import Change, Traced, chosen, tree, variants
 from judge import finished_like, holds
 from shim import Call, order, recorded
 from syscalls import Toys, toys
-from tally import Harm, NotReached, Points, broken
+from tally import Harm, NotReached, Points, Violation, broken
 from toy_orders import RUN_ID
 from toy_provider import Character
 from toy_world import World
@@ -99,8 +100,17 @@ def cut_at(cuts: Cuts, point: str) -> None:
     lay_out(world.folder, files)
     for request in sent:
         apply(world, *request)
-    proven(world, recording.shown(prefix))
-    finished_like(world, cuts.lab.reference(flavour, CHARACTER))
+    try:
+        proven(world, recording.shown(prefix))
+        finished_like(world, cuts.lab.reference(flavour, CHARACTER))
+    except Violation as violation:
+        raise Violation(violation.harm, f"{described(recording, variant)}: {violation}") from violation
+
+
+def described(recording: Recording, variant: str) -> str:
+    """Say which change a variant leaves out, adds or damages."""
+    what, _, number = variant.partition(" ")
+    return " ".join([what, *(f"{c.kind} {c.path} {c.path2}" for c in recording.changes if str(c.index) == number)])
 
 
 def is_new(seen: set[str], flavour: str, files: dict[str, bytes | None], sent: int) -> bool:
