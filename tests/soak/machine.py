@@ -29,7 +29,7 @@ from hypothesis.stateful import (
 from machine_judge import judge, whole
 from machine_world import FIRST, KINDS, Lived, Node, Process
 from schedule_worlds import CHARACTERS
-from tally import Harm, Points, broken
+from tally import Harm, Points, Violation, broken
 
 from milepost.errors import MilepostError, QuestionError, RefusedError, RunEnded
 from milepost.protocol.snapshot import format_time
@@ -297,8 +297,13 @@ def opened(folder: Path) -> Iterator[Points]:
 
 
 def attempt(point: str) -> None:
-    """Play the games of one seed. Raises: Violation, after Hypothesis has made the game short."""
-    play(Machine, int(point), GAMES, RULES)
+    """Play the games of one seed. Raises: Violation, with the shortest game that Hypothesis found."""
+    try:
+        play(Machine, int(point), GAMES, RULES)
+    except Violation as violation:
+        broken(violation.harm, "\n".join([str(violation), *getattr(violation, "__notes__", ())]))
+    except BaseExceptionGroup as several:
+        broken(Harm.FALSELY_VERIFIED, "\n".join(str(error) for error in several.exceptions))
 
 
 def play(machine: type[Machine], number: int, games: int, rules: int) -> None:

@@ -6,6 +6,7 @@ every loop. Each run must end with the names, outputs and ledger of the undistur
 
 from __future__ import annotations
 
+import gc
 import random
 import warnings
 from collections.abc import Iterator
@@ -49,6 +50,7 @@ def opened(folder: Path) -> Iterator[Points]:
         # A death, and a handle that is chosen before an older one, leave coroutines behind that never began.
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         yield [str(seed) for seed in range(SEEDS)], lambda point: attempt(references, int(point))
+        gc.collect()
 
 
 def attempt(references: References, seed: int) -> None:
