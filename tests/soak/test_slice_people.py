@@ -1,4 +1,4 @@
-"""A slice of what `make soak` does about schedules and people at once: orders, starters, sleepers, all of a user's doors."""
+"""A slice of what `make soak` does about schedules and people at once: orders, starters, sleepers, every door."""
 
 from __future__ import annotations
 
