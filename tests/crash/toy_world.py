@@ -23,6 +23,7 @@ from milepost.records.canonical import canonical
 from milepost.records.model import Outcome, OutcomeRecorded, Record, StepVerified
 from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import check_inner_heads, read_snapshot
+from milepost.stores.contract import QuestionRow
 from milepost.stores.sqlite.store import SqliteStore
 
 HERE = Path(__file__).parent
@@ -59,7 +60,7 @@ class Starter:
 def provider(database: Path) -> Iterator[int]:
     """Run the test provider in a process of its own; yield its port."""
     command = [sys.executable, str(HERE / "toy_provider.py"), str(database)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield int(process.stdout.readline())
@@ -168,23 +169,16 @@ class World:
             return found
 
     def answer_from_ledger(self) -> None:
-        """Answer each open `outcome_unknown` as a person would who looks at the provider."""
+        """Answer what is open as a person would who looks at the provider; to try again where that is asked."""
         receipts = self.ledger()
         with self.store() as store:
             for question in store.questions(RUN_ID):
-                key = json.loads(question.body)["sentence"].partition("(key ")[2].partition(")")[0]
-                known = receipts.get(key)
-                store.answer(
-                    AnswerRow(
-                        question.question_id,
-                        RUN_ID,
-                        "applied" if known else "not-applied",
-                        "ada",
-                        format_time(START),
-                        ref=known[0]["ref"] if known else None,
-                        result=canonical(known[0]) if known else None,
-                    )
-                )
+                if question.kind == "attempts_used":
+                    store.answer(answer(question, "again", None))
+                else:
+                    key = json.loads(question.body)["sentence"].partition("(key ")[2].partition(")")[0]
+                    known = receipts.get(key)
+                    store.answer(answer(question, "applied" if known else "not-applied", known and known[0]))
 
     def finish(self) -> list[str]:
         """Resume in new processes until the run is done; return the codes of the questions on the way."""
@@ -210,3 +204,9 @@ class World:
             {key: len(sends) for key, sends in self.ledger().items()},
             (self.folder / "words.txt").read_text(encoding="utf-8"),
         )
+
+
+def answer(question: QuestionRow, choice: str, receipt: dict[str, str] | None) -> AnswerRow:
+    """Return an answer of a person's, with what the provider has where it has something."""
+    ref, result = (receipt["ref"], canonical(receipt)) if receipt else (None, None)
+    return AnswerRow(question.question_id, RUN_ID, choice, "ada", format_time(START), ref=ref, result=result)
