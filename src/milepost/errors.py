@@ -342,11 +342,6 @@ class SourceUnavailable(UnavailableError):
     hint = "Make the source readable again, then `milepost resume RUN`."
 
 
-class ProviderUnavailable(UnavailableError):
-    code = "provider-unavailable"
-    sentence = "{provider}: {reason}"
-
-
 class StepFailed(MilepostError):
     """A step or effect failed and its policy says so. Recorded, the same on each resume.
 

@@ -39,14 +39,14 @@ def settle_claim(call: Call[EffectSpec], key: str, request_digest: str) -> Steps
 
 
 def _adopt(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Steps[None]:
-    now: Moment = yield Now()
     kept = call.effect.accepted_request if call.effect is not None else None
     if request_digest not in (owner.request_digest, kept):
-        yield from _ask_other_request(call, owner, request_digest, now)
+        yield from _ask_other_request(call, owner, request_digest)
     artifacts: list[Artifact] = []
     if owner.result is not None:
         pointer = Pointer(digest(owner.result), len(owner.result), owner.media_type or "application/json")
         artifacts.append(Artifact(pointer, owner.result))
+    now: Moment = yield Now()
     record = OutcomeRecorded(
         at=now.text,
         path=call.path,
@@ -62,7 +62,7 @@ def _adopt(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Step
     yield Append((record,), artifacts)
 
 
-def _ask_other_request(call: Call[EffectSpec], owner: ClaimRow, request_digest: str, now: Moment) -> Steps[None]:
+def _ask_other_request(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Steps[None]:
     yield from asking(
         call,
         QuestionKind.REQUEST_CHANGED,

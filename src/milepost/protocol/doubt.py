@@ -47,7 +47,7 @@ def resolve(
         if state is not None and _within_lifetime(call.spec.key_lifetime, state, now.at):
             return True
         reason = f"the provider's key lifetime of {call.spec.key_lifetime} is over or its age cannot be told; {reason}"
-    yield from _ask(call, key, state, now, reason)
+    yield from _ask(call, key, state, reason)
     return False
 
 
@@ -83,8 +83,7 @@ def _check_same(call: Call[EffectSpec], state: EffectState, request_digest: str,
     elif own_versions(sent.versions) != own_versions(call.spec.versions):
         changes = [f"code of the effect: {own_versions(sent.versions)} → {own_versions(call.spec.versions)}"]
     if changes:
-        now = yield Now()
-        yield from _ask(call, sent.key, state, now, f"the plan makes another call now: {changes[0]}", changes)
+        yield from _ask(call, sent.key, state, f"the plan makes another call now: {changes[0]}", changes)
 
 
 def look_up(call: Call[EffectSpec], key: str, state: EffectState | None) -> Steps[Found[Any] | NotFound | CannotTell]:
@@ -163,12 +162,7 @@ def unsettled_question(path: str, state: EffectState, send: Send, *, run_id: str
 
 
 def _ask(
-    call: Call[EffectSpec],
-    key: str,
-    state: EffectState | None,
-    now: Moment,
-    reason: str,
-    changes: list[str] | None = None,
+    call: Call[EffectSpec], key: str, state: EffectState | None, reason: str, changes: list[str] | None = None
 ) -> Steps[None]:
     sends = [
         {"attempt": s.intent.attempt, "at": s.intent.at, "error": _error(s)} for s in (state.sends if state else [])

@@ -253,7 +253,7 @@ def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended
     state = call.effect
     assert state is not None
     outcome = _what_is_known(call.spec, state, attempt, error)
-    failure = Failure(error, attempt, state.starts, state.since, now.at)
+    failure = Failure(error, state.starts, state.since, now.at)
     decision = after_failure(call.spec.retry, failure)
     final = decision == "raise" and outcome is Outcome.REJECTED
     noted = error_record(error)

@@ -26,7 +26,6 @@ class Failure:
     """A failed attempt: what happened, how often it was started, since when, and when it is now."""
 
     error: BaseException
-    attempt: int
     starts: int
     first_started_at: str
     now: datetime

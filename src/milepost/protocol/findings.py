@@ -32,7 +32,7 @@ def findings(
 
     `following` names the call that comes next, `declared` the effects with an open intent by their path.
     """
-    lines = [_trust_line(s, w), _sources_line(s, w), _intents_line(s, w, declared), _versions_line(s, w)]
+    lines = [_trust_line(s, w), _sources_line(w), _intents_line(s, w, declared), _versions_line(w)]
     return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s)]
 
 
@@ -44,7 +44,7 @@ def _trust_line(s: Snapshot, w: World) -> Finding:
     return Finding(1, "Trust", "ok", f"{s.record_count} records read, seals and digests hold")
 
 
-def _sources_line(s: Snapshot, w: World) -> Finding:
+def _sources_line(w: World) -> Finding:
     checks = list(w.sources or ())
     gone = [c.name for c in checks if c.can_put_back]
     changed = [c for c in checks if c.found != c.expected and not c.can_put_back]
@@ -70,7 +70,7 @@ def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> 
     return Finding(3, "Intents", worst, "; ".join(f"{says}: {listed(names)}" for (_, says), names in intents.items()))
 
 
-def _versions_line(s: Snapshot, w: World) -> Finding:
+def _versions_line(w: World) -> Finding:
     changed = [difference_of(c) for c in w.versions or ()]
     if not changed:
         return Finding(4, "Versions", "ok", "instructions, tools, model and code are as recorded")

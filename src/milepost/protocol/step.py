@@ -257,7 +257,7 @@ def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s:
     now = yield Now()
     state = call.step
     assert state is not None
-    failure = Failure(error, attempt, state.starts, state.first_started_at, now.at)
+    failure = Failure(error, state.starts, state.first_started_at, now.at)
     decision = after_failure(call.spec.retry, failure)
     final = decision == "raise"
     noted = StepFailedNoted(

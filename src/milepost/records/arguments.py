@@ -1,7 +1,7 @@
 """The arguments of one declared function: bound to their names, written as one JSON object, read back.
 
 A function's codec is built when it is declared. `bind` says what Python's own call would say about a wrong call. A
-parameter in `unwatched` is bound but never written. Called by the drivers before a body or a send.
+parameter in `unwatched` is bound but never written. Called by the scope that names a call, and by the protocol.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from milepost.records.shapes import Shape
 from milepost.records.shapes.container import dict_shape, sequence_shape
 from milepost.records.shapes.scalar import SCALARS
 
-_STARRED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 

@@ -324,8 +324,6 @@ class OutcomeRecorded(Record):
     late: bool = False  # a send given up earlier landed after all
     request_digest: str | None = None  # of what was applied, where no intent of this run says it
     error: ErrorRecord | None = None
-    retryable: bool = False
-    retry_after_s: float | None = None
     final: bool = False  # rejected or failed for good: the plan was told so
     next_action: str = ""
     spent: Data | None = None

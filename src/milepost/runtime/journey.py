@@ -122,7 +122,7 @@ def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
         case rules.AskPerson(ask=question):
             yield question
         case rules.End(status=status):
-            yield from _end(run, status)
+            yield from _end(status)
 
 
 def resumed(run: ActiveRun) -> Steps[None]:
@@ -292,6 +292,6 @@ def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
     yield Append((record,), wait=True)
 
 
-def _end(run: ActiveRun, status: RunStatus) -> Steps[None]:
+def _end(status: RunStatus) -> Steps[None]:
     now = yield Now()
     yield Append((RunEnded(at=now.text, status=status),), wait=True)

@@ -19,7 +19,6 @@ from milepost.sources import Observation, changes, key_of, name_of
 @dataclass(slots=True)
 class _Expected:
     observation: Observation
-    role: str
     order: int
     steps: list[str] = field(default_factory=list)
 
@@ -64,7 +63,7 @@ def _expectations(s: Snapshot) -> Steps[dict[str, _Expected]]:
             observation = Observation.from_json({k: v for k, v in entry.items() if k != "role"})
             key = key_of(observation.descriptor)
             readers = found[key].steps if key in found and entry["role"] == "read" else []
-            found[key] = _Expected(observation, entry["role"], order, [*readers, *([path] if path else [])])
+            found[key] = _Expected(observation, order, [*readers, *([path] if path else [])])
     return found
 
 

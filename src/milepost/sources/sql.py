@@ -117,7 +117,7 @@ def _open(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _authorise(action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None) -> int:
+def _authorise(action: int, first: str | None, _second: str | None, _database: str | None, _trigger: str | None) -> int:
     if action in _ALLOWED:
         return sqlite3.SQLITE_OK
     asks = action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS

@@ -19,7 +19,7 @@ from typing import Any
 
 from milepost.records.annotations import class_annotations
 from milepost.records.mismatch import at_key, class_name
-from milepost.records.shapes import OBJECT, UNTYPED, Shape, Unsupported
+from milepost.records.shapes import NULL, OBJECT, UNTYPED, Shape, Unsupported
 from milepost.records.shapes.container import (
     dict_shape,
     fixed_tuple_shape,
@@ -44,7 +44,6 @@ _UNTYPED = (Any, object, inspect.Parameter.empty)
 _LISTS = (list, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection)
 _DICTS = (dict, abc.Mapping, abc.MutableMapping)
 _SETS = (set, abc.Set, abc.MutableSet)
-_PLAIN_GENERICS = (list, dict, set, frozenset, tuple)
 _RUNNING = (abc.Iterator, abc.AsyncIterable, abc.Awaitable)
 _QUALIFIERS = ("Required", "NotRequired", "ReadOnly", "Final", "Unpack")
 _NO_STATE = "it stands for something running or open, not for a value; return its result"
@@ -161,12 +160,11 @@ class _Builder:
         members = _without_covered([self.build(arg, bound) for arg in args])
         if not all(member.kinds for member in members):
             raise Unsupported(_shown(args), "a recursive alias directly inside a union; put it into the alias itself")
-        null = frozenset((type(None),))
-        others = [member for member in members if member.classes != null]
+        others = [member for member in members if member.classes != NULL]
         if len(others) == len(members) or not others:
             return members[0] if len(members) == 1 else union_shape(members)
         inner = others[0] if len(others) == 1 else union_shape(others)
-        return union_shape(members) if null <= inner.kinds else optional_shape(inner)
+        return union_shape(members) if inner.kinds >= NULL else optional_shape(inner)
 
     def _literal(self, annotation: Any, values: tuple[Any, ...]) -> Shape:
         try:

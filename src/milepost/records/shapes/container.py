@@ -13,7 +13,7 @@ from typing import Any
 
 from milepost.records.canonical import Json, Walk, parse, write
 from milepost.records.mismatch import Mismatch, at_index, at_key, class_name
-from milepost.records.shapes import ARRAY, OBJECT, TEXT, Load, Shape, name_with
+from milepost.records.shapes import ARRAY, NULL, OBJECT, TEXT, Load, Shape, name_with
 
 _MODULES = re.compile(r"[\w<>]+\.")
 _Items = Callable[[list[Any]], Any]
@@ -200,9 +200,8 @@ def optional_shape(inner: Shape) -> Shape:
     def load(value: Json) -> Any:
         return None if value is None else load_inner(value)
 
-    null = frozenset((type(None),))
     name = f"{inner.name} or None"
-    shape = Shape(name, inner.classes | null, inner.kinds | null, dump, load, immutable=inner.immutable)
+    shape = Shape(name, inner.classes | NULL, inner.kinds | NULL, dump, load, immutable=inner.immutable)
     shape.take_flags([inner])
     return shape
 
