@@ -55,8 +55,8 @@ def test_a_damaged_file_is_refused_and_mended_by_writing_again(files: ArtifactFi
         with pytest.raises(ArtifactDamaged, match=DIGEST):
             files.copy_out(DIGEST, tmp_path / "out")
         assert not (tmp_path / "out").exists()
-    files.write(DATA)
-    assert files.read(DIGEST) == DATA
+        files.write(DATA)
+        assert files.read(DIGEST) == DATA
 
 
 def test_an_absent_file_is_another_answer_than_a_damaged_one(files: ArtifactFiles, tmp_path: Path) -> None:

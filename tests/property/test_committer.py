@@ -191,6 +191,25 @@ def test_a_commit_is_bounded_and_the_order_kept() -> None:
     assert seen == list(range(1, count + 1))
 
 
+def test_no_ticket_is_settled_while_its_commit_is_under_way() -> None:
+    """Whoever waits for it may act on what is not durable yet."""
+    settled: list[bool] = []
+    queued = threading.Lock()
+
+    def commit(batches: Sequence[Batch]) -> list[BaseException | None]:
+        with queued:
+            settled.extend(ticket.settled for ticket in tickets if ticket.batch in batches)
+        return fine(batches)
+
+    committer = Committer(commit, "here")
+    with queued:
+        tickets = [committer.append(batch("r", number)) for number in (1, 2)]
+    tickets[-1].wait()
+    assert settled == [False, False]
+    assert [ticket.settled for ticket in tickets] == [True, True]
+    committer.close()
+
+
 def test_who_waits_behind_a_leader_leads_next() -> None:
     """A leader leaves when its own ticket is settled; somebody in the queue must go on."""
     entered, leave = threading.Event(), threading.Event()

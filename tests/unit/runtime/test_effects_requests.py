@@ -12,8 +12,9 @@ from posting import posting
 from provider import Provider
 
 from milepost import CannotTell, Found, Key, NotFound, Retry, effect, step, task
-from milepost.errors import OutcomeUnknown, RequestChanged
+from milepost.errors import LeaseLost, LeaseTaken, OutcomeUnknown, RequestChanged
 from milepost.runtime import crash
+from milepost.runtime.leases import active_runs
 from milepost.runtime.registry import spec_of
 
 LEASE_S = 30.0
@@ -174,6 +175,25 @@ def test_nothing_is_sent_later_than_a_third_of_the_lease_after_its_intent(desk: 
     assert (first.outcome, first.error.type) == ("rejected", "NotSent")
     assert second.outcome == "applied"
     assert len(provider.calls) == 1
+
+
+def test_nothing_is_sent_once_the_lease_is_known_to_be_lost(desk: Desk) -> None:
+    """Between intent and send the keeper heard that somebody else has the run: they will look the intent up."""
+    provider = Provider(desk.clock)
+
+    def is_succeeded_after_intent(label: str, phase: str) -> None:
+        if (label, phase) == ("append:intent_recorded", "durable"):
+            (run,) = active_runs()
+            run.lose(LeaseLost())
+
+    crash.armed = is_succeeded_after_intent
+    try:
+        with pytest.raises(LeaseTaken):
+            desk.run(posting(provider), "INV-7")
+    finally:
+        crash.armed = None
+    assert provider.calls == []
+    assert desk.records("outcome_recorded") == []
 
 
 def test_an_intent_is_durable_before_anything_is_sent(desk: Desk) -> None:
