@@ -12,7 +12,7 @@ from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import listed
 from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.spec import EffectSpec
-from milepost.records.model import ENDED
+from milepost.records.model import ENDED, RunStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ def _versions_line(w: World) -> Finding:
 
 
 def _continue_line(s: Snapshot, following: str) -> tuple[str, str]:
+    if s.status is RunStatus.DONE:
+        return "ok", "the run is done: its recorded result is returned"
     if s.status in ENDED:
         return "refuse", f"the run has ended: {s.status}"
     if s.questions:

@@ -78,6 +78,20 @@ def test_a_check_claims_no_shared_key(desk: Desk) -> None:
     assert len(provider.calls) == 1
 
 
+def test_a_run_that_is_done_would_return_its_result(desk: Desk) -> None:
+    """A check exits as the resume would, and that one returns what is recorded."""
+
+    @task
+    def plan() -> int:
+        return 1
+
+    assert desk.run(plan) == 1
+    found = check(desk, plan)
+    assert {line.state for line in found} == {"ok"}
+    assert found[4].found == "the run is done: its recorded result is returned"
+    assert desk.resume(plan) == 1
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_check_waits_for_nothing_and_runs_no_verifier(desk: Desk, kind: str) -> None:
     """It is typed to learn what will happen, not to make it happen."""
