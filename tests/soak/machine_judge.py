@@ -89,7 +89,8 @@ def whole(world: Lived, nodes: Sequence[Node]) -> None:
 def _is_left_in_its_fork(s: Snapshot, path: str) -> bool:
     """Say whether a fork kept the outer checkpoint only: what was inside stands in the run it came from."""
     outer = s.steps.get(path.rpartition("/")[0])
-    return outer is not None and outer.verified is not None and outer.verified.inner_head is None
+    is_forked = s.started is not None and s.started.forked_from is not None
+    return is_forked and outer is not None and outer.verified is not None
 
 
 def _finished(s: Snapshot, path: str) -> bool:
@@ -125,7 +126,7 @@ def _value(world: Lived, s: Snapshot, node: Node, path: str, given: int, excused
         content = int(world.source(node.name).read_text(encoding="utf-8"))
         if made["value"] != made["given"] + content:
             broken(Harm.FALSELY_VERIFIED, f"{path} is verified for another content than {content}")
-    if node.kind == "outer" and verified.inner_head is not None:
+    if node.kind == "outer" and not any(_is_left_in_its_fork(s, path) for path in paths(node.inner, f"{path}/")):
         inner = _follow(world, s, node.inner, f"{path}/", made["given"], excused)
         if inner != made["value"] and not is_excused and not any(e.startswith(path) for e in excused):
             broken(Harm.FALSELY_VERIFIED, f"{path} says {made['value']}, what is inside leads to {inner}")

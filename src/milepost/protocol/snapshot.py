@@ -295,7 +295,7 @@ def _answered_source(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
         s.accepted_sources[key] = (s.record_count, fingerprint)
     if a.choice == "keep":
         for path, fingerprint in q.about.get("inputs", {}).items():
-            s.steps[path].accepted_inputs = fingerprint
+            s._step(path).accepted_inputs = fingerprint  # of a step inside one whose records are not read, maybe
     else:
         _redo(s, q, a)
 

@@ -493,6 +493,36 @@ def test_a_redo_covers_what_was_finished_before_it_and_nothing_later(desk: Desk)
         desk.resume(triples)
 
 
+@pytest.mark.parametrize("nth", [1, 2])
+def test_other_inputs_kept_inside_a_step_stay_kept_on_every_later_resume(desk: Desk, nth: int) -> None:
+    """The answer stands in the run's own chain, the step in one that may not be read: neither makes it corrupt."""
+    given = [1]
+
+    @step
+    def double(number: int) -> int:
+        return number * 2
+
+    @step
+    def after(number: int) -> int:
+        return number + 1
+
+    @step
+    def around() -> int:
+        return after(double(given[0]))
+
+    @task
+    def plan() -> int:
+        return after(around())
+
+    desk.dies(plan, at="body", phase="before", nth=4)
+    given[0] = 5
+    with pytest.raises(SourceChanged):
+        desk.resume(plan)
+    desk.answer("keep")
+    desk.dies(plan, at="body", phase="before", nth=nth + 2)
+    assert desk.resume(plan) == 4
+
+
 def test_other_inputs_can_stop_the_run(desk: Desk) -> None:
     plan, _ = differing(desk)
     desk.answer("stop")
