@@ -6,7 +6,7 @@ from typing import Any
 
 from milepost.errors import Signal, StepFailed
 from milepost.protocol.effect import effect
-from milepost.protocol.ops import Op, Steps
+from milepost.protocol.ops import Op, Steps, Within
 from milepost.protocol.pause import pause
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.step import step
@@ -41,7 +41,7 @@ def drive_call(call: RuntimeCall) -> Any:
         scope.leave()
 
 
-def drive(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall, perform: dict[type[Op], Handler] = PERFORM) -> Any:
+def drive(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -> Any:
     """Carry out a protocol to its end and return its result."""
     reply: Any = None
     error: BaseException | None = None
@@ -56,8 +56,15 @@ def drive(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall, perform: dict
         try:
             if run.checking:
                 only_look(run, call, op)
-            reply = perform[type(op)](run, call, op)
+            reply = _PERFORM[type(op)](run, call, op)
         except BaseException as raised:  # noqa: BLE001 – the protocol hears of it where it yielded
             error = raised
         if crash.armed is not None and error is None:
             crash.armed(op.label, "durable")
+
+
+def _within(run: ActiveRun, call: RuntimeCall, op: Within) -> Any:
+    return drive(op.steps, run, op.call)
+
+
+_PERFORM: dict[type[Op], Handler] = {**PERFORM, Within: _within}

@@ -1,4 +1,7 @@
-"""How each operation of the protocol is carried out, in a thread. The asynchronous driver replaces a few of these."""
+"""How each operation of the protocol is carried out, in a thread: `ops` says what each one answers.
+
+Called by both drivers; the asynchronous one replaces what waits or runs users' code, and each has its own `Within`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,6 @@ from milepost.protocol.ops import (
     TakeClaim,
     Verify,
     Wait,
-    Within,
 )
 from milepost.protocol.snapshot import format_time, parse_time
 from milepost.records.rows import ClaimRow
@@ -132,12 +134,6 @@ def remaining(run: ActiveRun, until: Any) -> float:
 
 def interrupted(run: ActiveRun) -> bool:
     return run.asking or run.waiting is not None or run.obstacle() is not None
-
-
-def within(run: ActiveRun, call: RuntimeCall, op: Within) -> Any:
-    from milepost.runtime.drive import drive
-
-    return drive(op.steps, run, op.call)
 
 
 # ── artifacts and sources ───────────────────────────────────────────────────────────────────────────
@@ -256,5 +252,4 @@ PERFORM: dict[type[Op], Handler] = {
     MaySend: may_send,
     Claim: claim,
     TakeClaim: take_claim,
-    Within: within,
 }
