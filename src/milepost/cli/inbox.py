@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from milepost.cli.evidence import evidence_lines, evidence_of
-from milepost.cli.opened import now, row_of, the_store
+from milepost.cli.opened import now, the_store
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, inert, note, say, table
 from milepost.cli.words import ago, clock_time
 from milepost.records.model import Choice
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import asked, find_question
+from milepost.runtime.opening import row_of
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow, Store
 

@@ -8,7 +8,6 @@ import platform
 from datetime import datetime
 
 from milepost.api import default_store
-from milepost.errors import RunUnknown
 from milepost.protocol.snapshot import format_time
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.opening import Opened, read_snapshot
@@ -33,14 +32,6 @@ def now() -> datetime:
 
 def now_text() -> str:
     return format_time(now())
-
-
-def row_of(store: Store, run_id: str) -> RunRow:
-    """Return a run's row. Raises: RunUnknown."""
-    row = store.run(run_id)
-    if row is None:
-        raise RunUnknown(run_id=run_id, location=store.location)
-    return row
 
 
 def read_whole(store: Store, run_id: str) -> Opened:

@@ -6,14 +6,14 @@ import click
 
 from milepost.cli.carry_out import How, carry_out
 from milepost.cli.check import check, check_refused
-from milepost.cli.opened import row_of, seal_key, stands, the_store
+from milepost.cli.opened import seal_key, stands, the_store
 from milepost.cli.options import RUN, json_option, wait_options
 from milepost.cli.output import emit, note
 from milepost.cli.recorded import recorded_task, tell_result
 from milepost.cli.resume_all import resume_all
 from milepost.errors import MisuseError
 from milepost.records.model import RunStatus
-from milepost.runtime.opening import read_snapshot
+from milepost.runtime.opening import read_snapshot, row_of
 from milepost.runtime.standing import unfinished
 from milepost.stores.contract import Store
 

@@ -5,13 +5,13 @@ The first of each stands. A run with a seal key takes them only from somebody wh
 
 from __future__ import annotations
 
-from milepost.errors import AlreadyAnswered, AnswerRefused, QuestionUnknown, RunEnded, RunUnknown
+from milepost.errors import AlreadyAnswered, AnswerRefused, QuestionUnknown, RunEnded
 from milepost.records.canonical import canonical, parse
 from milepost.records.model import ENDED, Choice, QuestionAsked
 from milepost.records.rows import AnswerRow, CancelRow
 from milepost.records.seal import Sealer
 from milepost.records.written import decode_record
-from milepost.runtime.opening import check_key
+from milepost.runtime.opening import check_key, row_of
 from milepost.stores.contract import QuestionRow, RunRow, Store
 
 
@@ -51,7 +51,7 @@ def answer_question(
     row = find_question(store, question_id)
     _check_needs(question_id, _chosen(row, choice), ref, result)
     data = None if result is None else _json(question_id, result)
-    sealer = _sealer(_row_of(store, row.run_id), seal_key)
+    sealer = _sealer(row_of(store, row.run_id), seal_key)
     # Sealed as a later one when it is, so that nobody can make it the one that stands by deleting the first.
     is_first = not any(a.accepted for a in store.answers(row.run_id) if a.question_id == question_id)
     given = sealer.sealed(AnswerRow(question_id, row.run_id, choice, by, at, note, ref, data, accepted=is_first))
@@ -68,17 +68,10 @@ def ask_to_cancel(store: Store, run_id: str, *, seal_key: bytes | None, by: str,
     Raises: RunUnknown, RunEnded, SealKeyMissing.
     Crash: asked or not asked.
     """
-    row = _row_of(store, run_id)
+    row = row_of(store, run_id)
     if row.progress.status in ENDED:
         raise RunEnded(run_id=run_id, status=row.progress.status)
     store.cancel(_sealer(row, seal_key).sealed(CancelRow(run_id, by, at, note)))
-
-
-def _row_of(store: Store, run_id: str) -> RunRow:
-    row = store.run(run_id)
-    if row is None:
-        raise RunUnknown(run_id=run_id, location=store.location)
-    return row
 
 
 def _sealer(row: RunRow, seal_key: bytes | None) -> Sealer:

@@ -6,20 +6,17 @@ Code between steps is replayed up to the first call without a checkpoint: that c
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 from milepost.errors import MilepostError
-from milepost.protocol.decide import World
 from milepost.protocol.failure import error_record
 from milepost.protocol.findings import Finding, findings
 from milepost.protocol.ops import Body, Ended, Steps
-from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import ENDED
 from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.adrive import drive_async
-from milepost.runtime.clock import SystemClock
+from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.drive import drive
 from milepost.runtime.journal import Journal
 from milepost.runtime.leases import me
@@ -27,7 +24,7 @@ from milepost.runtime.looking import Reached
 from milepost.runtime.opening import Opened, went_back
 from milepost.runtime.registry import spec_of
 from milepost.runtime.scope import RuntimeCall
-from milepost.runtime.start import root_call
+from milepost.runtime.start import root_call, take_up, world_of
 from milepost.runtime.trust import read_trusted
 from milepost.runtime.witness import witness_of
 from milepost.runtime.world import check_sources, check_versions
@@ -38,14 +35,11 @@ def check_run(task: TaskSpec, run_id: str, store: Store, options: RunOptions) ->
     """Return one finding per rule for a run as it stands now. Raises: RunUnknown."""
     opened = read_trusted(store, run_id, options.seal_key)
     clock = options.clock or SystemClock()
-    world = World(at=format_time(clock.now()), run_id=run_id, ask_on_version_change=task.on_version_change == "ask")
-    world.refusal = opened.refusal
     behind = went_back(store, opened, witness_of(store.store_id, run_id, options.environ))
-    if behind is not None:
-        world.went_back_to, world.witnessed = behind
+    world = world_of(task, opened, behind, clock)
     if opened.refusal is not None or opened.snapshot.started is None:
         return findings(opened.snapshot, world)
-    run, call = _looking(task, opened, store, replace(options, clock=clock))
+    run, call = _looking(task, opened, store, options, clock)
     try:
         world.sources = drive(check_sources(run.snapshot), run, call)
         world.versions = check_versions(run.snapshot, task.versions())
@@ -61,29 +55,16 @@ def _declared(run: ActiveRun) -> dict[str, EffectSpec]:
     return {path: spec for path, spec in found.items() if isinstance(spec, EffectSpec)}
 
 
-def _looking(task: TaskSpec, opened: Opened, store: Store, options: RunOptions) -> tuple[ActiveRun, RuntimeCall]:
-    assert options.clock is not None
-    run_id = opened.row.run_id
-    lease = Lease(run_id, 0, me(options.clock))
-    journal = Journal(
-        store,
-        lease,
-        opened.sealer,
-        opened.snapshot,
-        head=opened.head,
-        chains=opened.chains,
-        counts=opened.counts,
-        witness=None,
-        watch=None,
-    )
-    run = ActiveRun(run_id=run_id, task=task, journal=journal, lease=lease, clock=options.clock, options=options)
+def _looking(
+    task: TaskSpec, opened: Opened, store: Store, options: RunOptions, clock: Clock
+) -> tuple[ActiveRun, RuntimeCall]:
+    """Return a run that is only looked at: under a lease that nobody gave, whose token could write nothing."""
+    lease = Lease(opened.row.run_id, 0, me(clock))
+    journal = Journal(store, lease, opened)
+    run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
     run.checking = True
-    run.unread = frozenset(p for p, s in opened.snapshot.steps.items() if s.verified is not None)
-    started = opened.snapshot.started
-    assert started is not None
     call = root_call(run)
-    recorded = journal.artifacts.load(started.inputs, "inputs of the run")
-    call.args, call.kwargs = task.arguments.spread(task.arguments.decode(recorded))
+    take_up(run, call)
     return run, call
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from milepost.errors import BadName, RefusedError, RunUnknown, RunUnstarted, SealKeyMissing, StepUnknown
+from milepost.errors import BadName, RefusedError, RunUnstarted, SealKeyMissing, StepUnknown
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot, format_time
@@ -23,11 +23,11 @@ from milepost.runtime.clock import Clock
 from milepost.runtime.journal import Journal
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import me, take
-from milepost.runtime.opening import Opened, read_snapshot, went_back
+from milepost.runtime.opening import Opened, read_snapshot, row_of, went_back
 from milepost.runtime.registry import spec_of
 from milepost.runtime.trust import files_listed, pointers
 from milepost.runtime.witness import Witness, witness_of
-from milepost.stores.contract import LEASE_S, Head, Lease, NewRun, Store
+from milepost.stores.contract import LEASE_S, Lease, NewRun, Store
 
 
 @dataclass(slots=True)
@@ -56,9 +56,7 @@ def fork_run(
     Crash: the old run is stopped and may be forked again, or the new one is there whole.
     """
     new_run_id = checked_name("run id", new_run_id)
-    row = store.run(run_id)
-    if row is None:
-        raise RunUnknown(run_id=run_id, location=store.location)
+    row = row_of(store, run_id)
     if store.run(new_run_id) is not None:
         raise BadName(what="run id", name=new_run_id, reason="a run of this id is there already")
     lease = take(store, run_id, clock, lease_s)
@@ -107,24 +105,10 @@ def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:
 
 def _end(store: Store, lease: Lease, opened: Opened, clock: Clock, witness: Witness | None) -> None:
     """Stop the old run. Crash: stopped or not."""
-    journal = _journal(store, lease, opened.sealer, opened, witness)
+    journal = Journal(store, lease, opened, witness=witness)
     journal.append((RunEnded(at=format_time(clock.now()), status=RunStatus.STOPPED),))
     journal.flush()
     journal.close()
-
-
-def _journal(store: Store, lease: Lease, sealer: Sealer, opened: Opened | None, witness: Witness | None) -> Journal:
-    return Journal(
-        store,
-        lease,
-        sealer,
-        opened.snapshot if opened else Snapshot(),
-        head=opened.head if opened else Head(0, b""),
-        chains=opened.chains if opened else {},
-        counts=opened.counts if opened else {},
-        witness=witness,
-        watch=None,
-    )
 
 
 def _begin(
@@ -150,7 +134,8 @@ def _begin(
         records = [first, *_kept(trusted), RunEnded(at=now, status=RunStatus.INTERRUPTED)]
         artifacts = _copied(Artifacts(store, run_id, snapshot=trusted.whole), records)
         sealer = Sealer(new_run_id, seal_key)
-        journal = _journal(store, lease, sealer, None, witness_of(store.store_id, new_run_id, environ))
+        empty = Opened(row_of(store, new_run_id), sealer)
+        journal = Journal(store, lease, empty, witness=witness_of(store.store_id, new_run_id, environ))
         journal.append(records, artifacts)
         journal.flush()
         journal.close()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from milepost.errors import RecordTooLarge
 from milepost.protocol.ops import Artifact
-from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import (
     RECORD_SIZE_MAX,
     AnswerEntered,
@@ -27,10 +26,10 @@ from milepost.records.model import (
     StepVerified,
 )
 from milepost.records.rows import ClaimRow
-from milepost.records.seal import Place, Sealer
+from milepost.records.seal import Place
 from milepost.records.written import encode_record
 from milepost.runtime.keeping import Artifacts
-from milepost.runtime.opening import decoded, fold
+from milepost.runtime.opening import Opened, decoded, fold
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import (
     Batch,
@@ -60,24 +59,20 @@ class Journal:
         self,
         store: Store,
         lease: Lease,
-        sealer: Sealer,
-        snapshot: Snapshot,
+        opened: Opened,
         *,
-        head: Head,
-        chains: dict[str, bytes],
-        counts: dict[str, int],
-        witness: Witness | None,
-        watch: Callable[[Record], None] | None,
+        witness: Witness | None = None,
+        watch: Callable[[Record], None] | None = None,
     ) -> None:
-        self.store, self.lease, self.sealer, self.snapshot = store, lease, sealer, snapshot
-        self._head, self._chains, self._counts = head, chains, counts
+        self.store, self.lease, self.sealer, self.snapshot = store, lease, opened.sealer, opened.snapshot
+        self._head, self._chains, self._counts = opened.head, opened.chains, opened.counts
         self._witness, self._watch = witness, watch
         self._unseen: deque[tuple[int, Record]] = deque()
         self._lock = threading.Lock()
         self._showing = threading.RLock()
-        self._durable_seq = head.seq
+        self._durable_seq = opened.head.seq
         self._newest: Entry | None = None
-        self.artifacts = Artifacts(store, lease.run_id, snapshot=snapshot, flush=self.flush)
+        self.artifacts = Artifacts(store, lease.run_id, snapshot=opened.snapshot, flush=self.flush)
 
     @property
     def head(self) -> Head:

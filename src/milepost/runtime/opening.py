@@ -40,6 +40,14 @@ class Opened:
         return self.row.head
 
 
+def row_of(store: Store, run_id: str) -> RunRow:
+    """Return a run's row. Raises: RunUnknown."""
+    row = store.run(run_id)
+    if row is None:
+        raise RunUnknown(run_id=run_id, location=store.location)
+    return row
+
+
 def read_snapshot(store: Store, run_id: str, seal_key: bytes | None, *, every_chain: bool = False) -> Opened:
     """Read what a resume needs of a run (or all of it). Raises: RunUnknown. A refusal is returned, not raised."""
     opened = _read_once(store, run_id, seal_key, every_chain)
@@ -52,9 +60,7 @@ def read_snapshot(store: Store, run_id: str, seal_key: bytes | None, *, every_ch
 
 
 def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: bool) -> Opened:
-    row = store.run(run_id)
-    if row is None:
-        raise RunUnknown(run_id=run_id, location=store.location)
+    row = row_of(store, run_id)
     opened = Opened(row, Sealer(run_id, seal_key))
     try:
         check_key(row, seal_key)

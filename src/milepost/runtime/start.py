@@ -16,7 +16,6 @@ from milepost.errors import (
     LeaseLost,
     MilepostError,
     RunEnded,
-    RunUnknown,
     RunUnstarted,
     WrongTask,
 )
@@ -42,7 +41,7 @@ from milepost.runtime.journal import Journal
 from milepost.runtime.journey import journey, resumed
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
-from milepost.runtime.opening import Opened, went_back
+from milepost.runtime.opening import Opened, row_of, went_back
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.trust import check_lease, read_trusted
@@ -139,8 +138,8 @@ def _first_start(
     task: TaskSpec, lease: Lease, inputs: Inputs, encoded: bytes, store: Store, options: RunOptions, clock: Clock
 ) -> Opening:
     sealer = Sealer(lease.run_id, options.seal_key)
-    opening = _opening(task, lease, Opened(_row(store, lease.run_id), sealer), store, options, clock)
-    _give(opening.call, inputs.args, inputs.kwargs)
+    opening = _opening(task, lease, Opened(row_of(store, lease.run_id), sealer), store, options, clock)
+    opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
     try:
         record, artifacts = _run_started(task, lease.run_id, encoded, opening.run)
         opening.run.journal.append((record,), artifacts)
@@ -149,13 +148,6 @@ def _first_start(
         outcome = told(opening.run, error)
         raise outcome from outcome.__cause__
     return opening
-
-
-def _row(store: Store, run_id: str) -> Any:
-    row = store.run(run_id)
-    if row is None:
-        raise RunUnknown(run_id=run_id, location=store.location)
-    return row
 
 
 def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) -> tuple[RunStarted, list[Artifact]]:
@@ -201,7 +193,7 @@ def _resume(
     options: RunOptions,
     clock: Clock,
 ) -> Opening | tuple[Any]:
-    row = _row(store, run_id)
+    row = row_of(store, run_id)
     if row.task != task.name:
         raise WrongTask(run_id=run_id, expected=row.task, found=task.name)
     if row.progress.status in ENDED:  # the row is a view: what the journal says counts
@@ -230,47 +222,50 @@ def _resume(
 
 def _going_on(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock) -> Opening:
     opening = _opening(task, lease, opened, store, options, clock)
-    started = opened.snapshot.started
-    assert started is not None
     try:
-        recorded = opening.run.journal.artifacts.load(started.inputs, "inputs of the run")
-        args, kwargs = task.arguments.spread(task.arguments.decode(recorded))
-        _give(opening.call, args, kwargs)
+        take_up(opening.run, opening.call)
     except BaseException:
         _close(opening.run)
         raise
     opening.is_resume = True
-    opening.run.unread = frozenset(p for p, s in opened.snapshot.steps.items() if s.verified is not None)
     return opening
+
+
+def take_up(run: ActiveRun, call: RuntimeCall) -> None:
+    """Give the plan the inputs it was started with; the chains inside verified steps are not read yet."""
+    started = run.snapshot.started
+    assert started is not None
+    recorded = run.journal.artifacts.load(started.inputs, "inputs of the run")
+    call.args, call.kwargs = run.task.arguments.spread(run.task.arguments.decode(recorded))
+    run.unread = frozenset(path for path, step in run.snapshot.steps.items() if step.verified is not None)
 
 
 def _opening(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock) -> Opening:
     witness = witness_of(store.store_id, lease.run_id, options.environ)
-    journal = Journal(
-        store,
-        lease,
-        opened.sealer,
-        opened.snapshot,
-        head=opened.head,
-        chains=opened.chains,
-        counts=opened.counts,
-        witness=witness,
-        watch=options.watch,
-    )
+    journal = Journal(store, lease, opened, witness=witness, watch=options.watch)
     run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
-    behind = went_back(store, opened, witness)
-    world = World(
-        at=format_time(clock.now()), run_id=lease.run_id, ask_on_version_change=task.on_version_change == "ask"
-    )
-    if behind is not None:
-        world.went_back_to, world.witnessed = behind
-    world.answers = opened.answers
-    world.cancel = opened.row.cancel
+    world = world_of(task, opened, went_back(store, opened, witness), clock)
     KEEPER.add(run)
     return Opening(run, root_call(run), world, is_resume=False)
 
 
+def world_of(task: TaskSpec, opened: Opened, behind: tuple[int, int] | None, clock: Clock) -> World:
+    """Return what is known of the world when a run is opened; the six rules ask for the rest."""
+    world = World(
+        at=format_time(clock.now()),
+        run_id=opened.row.run_id,
+        refusal=opened.refusal,
+        answers=opened.answers,
+        cancel=opened.row.cancel,
+        ask_on_version_change=task.on_version_change == "ask",
+    )
+    if behind is not None:
+        world.went_back_to, world.witnessed = behind
+    return world
+
+
 def root_call(run: ActiveRun) -> RuntimeCall:
+    """Return the call of the task itself: what the journey carries out."""
     return RuntimeCall(
         spec=run.task,
         path="",
@@ -285,10 +280,6 @@ def root_call(run: ActiveRun) -> RuntimeCall:
         permissions=run.task.permissions,
         lease_s=run.lease_s,
     )
-
-
-def _give(call: RuntimeCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    call.args, call.kwargs = args, kwargs
 
 
 def _check_inputs(opened: Opened, inputs: Inputs | None, encoded: bytes, store: Store) -> None:
