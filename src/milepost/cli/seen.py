@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 from milepost.cli.words import lasting, until
+from milepost.protocol.keys import name_in
 from milepost.protocol.snapshot import parse_time
 from milepost.records.model import (
     HeartbeatRecorded,
@@ -23,7 +24,6 @@ from milepost.records.model import (
 )
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import active_runs
-from milepost.runtime.registry import name_in
 
 SHOWN_MAX = 8
 """Steps under way that are shown one by one."""

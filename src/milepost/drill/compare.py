@@ -14,8 +14,8 @@ from typing import Any
 from milepost.drill.order import Send
 from milepost.drill.standing import Standing
 from milepost.errors import MisuseError
+from milepost.protocol.keys import name_in
 from milepost.records.compare import Change, difference
-from milepost.runtime.registry import name_in
 
 SHOWN_MAX = 20
 """Differences of one trial that are kept."""

@@ -17,7 +17,7 @@ from milepost.drill.points import Point, passed
 from milepost.drill.standing import Standing
 from milepost.drill.world import World
 from milepost.errors import MisuseError
-from milepost.runtime.registry import name_in
+from milepost.protocol.keys import name_in
 
 
 @dataclass(frozen=True, slots=True)

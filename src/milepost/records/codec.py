@@ -1,7 +1,7 @@
 """Values to bytes and back, by their annotation: what comes back is of the same class and value at every depth.
 
 One codec per annotation, built when a function is declared. Text and bytes as the whole value are stored raw, all else
-as canonical JSON. No pickle, no class named by data. Called by the api at declaration and by the drivers around a body.
+as canonical JSON. No pickle, no class named by data. Called by `declare`, and by the protocol around a body.
 Long lists of a type's rules: `shapes.scalar`, `shapes.container`, `shapes.fields`, `shapes.models`.
 """
 
@@ -13,7 +13,6 @@ from milepost.errors import NotDecodable, NotEncodable
 from milepost.records.canonical import CHARACTERS_MAX, Json, Walk, parse, read, write, write_and_read
 from milepost.records.compare import MISSING, first_difference
 from milepost.records.mismatch import Mismatch, class_name
-from milepost.records.paths import find_paths as find_paths
 from milepost.records.shapes import Shape, Unsupported
 from milepost.records.shapes.build import build, is_untyped
 

@@ -1,7 +1,8 @@
 """Which files a value names: every path inside it, with its place.
 
-The drivers ask this of outputs (a path there is a file to keep) and of arguments (a path there is a source). Knows
-nothing of the file system; goes where the codec goes: containers, dataclasses, NamedTuples and pydantic models.
+Asked of outputs (a path there is a file to keep) and of arguments and inputs (a path there is a source), by the
+protocol and the runtime. Knows nothing of the file system; goes where the codec goes: containers, dataclasses,
+NamedTuples and pydantic models.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from milepost.errors import AmbiguousTask
-from milepost.protocol.keys import name_in as name_in
+from milepost.protocol.keys import name_in
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 
 _TASKS: dict[str, dict[str, TaskSpec]] = {}

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from milepost.records.codec import find_paths
 from milepost.records.fingerprint import fingerprint
+from milepost.records.paths import find_paths
 
 
 class Pair(NamedTuple):

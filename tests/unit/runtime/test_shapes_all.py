@@ -9,7 +9,7 @@ from branches import ASYNC_SHAPES, THREAD_SHAPES, Branches, dies, plan_of, resum
 from desk import Desk
 
 from milepost.errors import AttemptsUsed, RunInterrupted
-from milepost.runtime.registry import name_in
+from milepost.protocol.keys import name_in
 
 pytestmark = [
     pytest.mark.timeout(60),
