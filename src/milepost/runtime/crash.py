@@ -27,7 +27,6 @@ def function_to_send(call: RuntimeCall) -> Callable[..., Any]:
     return function if sending is None else sending(call)
 
 
-
 def arm_from(environ: Mapping[str, str]) -> None:
     """Arm from MILEPOST_CRASH_AT (die there) or MILEPOST_CRASH_LOG (a file: note every point passed).
 
