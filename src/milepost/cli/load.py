@@ -47,6 +47,8 @@ def _file(target: str, path: Path) -> ModuleType:
     if not path.is_file():
         found = "it is a folder" if path.is_dir() else f"there is no file {path}"
         raise UnknownTask(target=target, reason=found)
+    if path.suffix != ".py":
+        raise UnknownTask(target=target, reason=f"expected a file that ends in .py, found {path.name}")
     path = path.resolve()
     parts, root = [path.stem], path.parent
     while (root / "__init__.py").is_file():

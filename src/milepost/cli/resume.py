@@ -13,7 +13,7 @@ from milepost.cli.recorded import recorded_task, tell_result
 from milepost.cli.resume_all import resume_all
 from milepost.errors import MisuseError
 from milepost.records.model import RunStatus
-from milepost.runtime.opening import read_snapshot, row_of
+from milepost.runtime.opening import read_snapshot
 from milepost.runtime.standing import unfinished
 from milepost.stores.contract import Store
 
@@ -66,10 +66,9 @@ def only_unfinished(store: Store) -> str | None:
 
 def resume_one(store: Store, run_id: str, how: How, *, only_check: bool) -> int:
     """Resume one run, or check it; tell the recorded result of one that is done."""
-    row = row_of(store, run_id)
-    if row.progress.status is RunStatus.DONE and not only_check:
-        return tell_result(store, run_id, as_json=how.as_json)
     opened = read_snapshot(store, run_id, seal_key())
+    if opened.snapshot.status is RunStatus.DONE and not only_check:
+        return tell_result(store, run_id, as_json=how.as_json)
     if only_check and opened.refusal is not None:
         return check_refused(opened, as_json=how.as_json)
     task = recorded_task(store, opened)

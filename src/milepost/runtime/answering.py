@@ -5,7 +5,7 @@ The first of each stands. A run with a seal key takes them only from somebody wh
 
 from __future__ import annotations
 
-from milepost.errors import AlreadyAnswered, AnswerRefused, QuestionUnknown, RunEnded
+from milepost.errors import AlreadyAnswered, AnswerRefused, CorruptRecord, QuestionUnknown, RunEnded
 from milepost.records.canonical import canonical, parse
 from milepost.records.model import ENDED, Choice, QuestionAsked
 from milepost.records.rows import AnswerRow, CancelRow
@@ -24,8 +24,12 @@ def find_question(store: Store, question_id: str) -> QuestionRow:
 
 
 def asked(row: QuestionRow) -> QuestionAsked:
-    """Return what was asked, with its choices, from a question's row."""
-    record = decode_record("question_asked", row.body)
+    """Return what was asked, with its choices, from a question's row. Raises: CorruptRecord when it is no question."""
+    try:
+        record = decode_record(QuestionAsked.kind, row.body)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        reason = f"the inbox holds what cannot be read: {type(error).__name__}: {error}"
+        raise CorruptRecord(run_id=row.run_id, record=f"question {row.question_id}", reason=reason) from error
     assert isinstance(record, QuestionAsked)
     return record
 
