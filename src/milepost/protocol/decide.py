@@ -21,6 +21,9 @@ from milepost.records.frozen import frozen
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
 from milepost.records.rows import AnswerRow, CancelRow
 
+SOURCES_SAID = 3
+"""Changed sources in the sentence of their question; the evidence has all of them."""
+
 
 @frozen
 class SourceCheck:
@@ -30,9 +33,15 @@ class SourceCheck:
     name: str
     expected: str | None
     found: str | None
-    steps: Sequence[str]
+    readers: Sequence[str]  # the steps that used it since it was written
+    writer: str | None = None  # the step that wrote or returned it, if any did
     changes: Sequence[str] = ()
     can_put_back: bool = False  # gone, and its content is an artifact
+
+    @property
+    def steps(self) -> Sequence[str]:
+        """Return the steps that rest on it."""
+        return [*([self.writer] if self.writer is not None else []), *self.readers]
 
 
 @frozen
@@ -243,31 +252,37 @@ def _sources(s: Snapshot, w: World) -> Decision | None:
 
 def _source_question(s: Snapshot, w: World, changed: Sequence[SourceCheck]) -> Ask:
     steps = sorted({path for check in changed for path in check.steps})
-    first = changed[0]
-    detail = f" ({first.changes[0]})" if first.changes else ""
+    more = f"; and {len(changed) - SOURCES_SAID} more" if len(changed) > SOURCES_SAID else ""
     return ask(
         QuestionKind.SOURCE_CHANGED,
         run_id=w.run_id,
         number=s.record_count,
         at=w.at,
         path=steps[0] if steps else "",
-        sentence=(
-            f"{listed([c.name for c in changed])} changed since {listed(steps) or 'the start'} used "
-            f"{'it' if len(changed) == 1 else 'them'}: "
-            f"expected {_short(first.expected)}, found {_short(first.found)}{detail}."
-        ),
+        sentence=f"{'; '.join(_changed_since(c) for c in changed[:SOURCES_SAID])}{more}.",
         evidence=[
             {
                 "source": c.name,
                 "expected": c.expected,
                 "found": c.found,
-                "steps": list(c.steps),
+                "written_by": c.writer,
+                "used_by": list(c.readers),
                 "changes": list(c.changes),
             }
             for c in changed
         ],
         about={"accept": {c.key: c.found for c in changed}, "steps": steps},
+        without=() if steps else ("redo",),
     )
+
+
+def _changed_since(check: SourceCheck) -> str:
+    did = [f"{check.writer} wrote"] if check.writer is not None else []
+    if check.readers or not did:
+        did.append(f"{listed(check.readers) or 'the start'} used")
+    detail = f" ({check.changes[0]})" if check.changes else ""
+    expected, found = _short(check.expected), _short(check.found)
+    return f"{check.name} changed since {' and '.join(did)} it: expected {expected}, found {found}{detail}"
 
 
 def _short(fingerprint: str | None) -> str:

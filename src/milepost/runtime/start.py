@@ -22,10 +22,9 @@ from milepost.errors import (
 from milepost.protocol.decide import World
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact, Steps
-from milepost.protocol.questions import small_artifact
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import TaskSpec
-from milepost.records.canonical import digest, parse
+from milepost.records.canonical import canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.fingerprint import fingerprint
 from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, Pointer, RunStarted, RunStatus
@@ -151,8 +150,8 @@ def _first_start(
 
 
 def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) -> tuple[RunStarted, list[Artifact]]:
-    artifacts = [_kept_inputs(run, encoded)]
-    sources = _input_sources(task, encoded, run.seal_key)
+    artifacts = [_kept(run, encoded)]
+    sources = _input_sources(task, encoded, run)
     if sources is not None:
         artifacts.append(sources)
     record = RunStarted(
@@ -169,19 +168,19 @@ def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) ->
     return record, artifacts
 
 
-def _kept_inputs(run: ActiveRun, encoded: bytes) -> Artifact:
+def _kept(run: ActiveRun, encoded: bytes) -> Artifact:
     if len(encoded) > ARTIFACT_ROW_MAX:
         return run.journal.artifacts.keep(encoded, "application/json")
     return Artifact(Pointer(digest(encoded), len(encoded)), encoded)
 
 
-def _input_sources(task: TaskSpec, encoded: bytes, seal_key: bytes | None) -> Artifact | None:
+def _input_sources(task: TaskSpec, encoded: bytes, run: ActiveRun) -> Artifact | None:
     """Observe the files among the inputs, so that a resume notices when they changed."""
     if not task.arguments.holds_paths:
         return None
     paths = [Path(path) for _, path in find_paths(task.arguments.decode(encoded))]
-    seen = [{"role": "read", **observe(of_path(path).descriptor(), seal_key=seal_key).to_json()} for path in paths]
-    return small_artifact(seen) if seen else None
+    seen = [{"role": "read", **observe(of_path(path).descriptor(), seal_key=run.seal_key).to_json()} for path in paths]
+    return _kept(run, canonical(seen)) if seen else None
 
 
 def _resume(

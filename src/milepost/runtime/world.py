@@ -20,7 +20,8 @@ from milepost.sources import Observation, changes, key_of, name_of
 class _Expected:
     observation: Observation
     order: int
-    steps: list[str] = field(default_factory=list)
+    writer: str | None = None
+    readers: list[str] = field(default_factory=list)
 
 
 def check_sources(s: Snapshot) -> Steps[list[SourceCheck]]:
@@ -48,7 +49,8 @@ def _check(
         name=name_of(expectation.observation.descriptor),
         expected=fingerprint,
         found=now.fingerprint,
-        steps=expectation.steps,
+        writer=expectation.writer,
+        readers=expectation.readers,
         changes=changes(expectation.observation, now) if now.fingerprint != fingerprint else (),
         can_put_back=gone and kept.get(key, {}).get("fingerprint") == fingerprint,
     )
@@ -62,9 +64,16 @@ def _expectations(s: Snapshot) -> Steps[dict[str, _Expected]]:
         for entry in entries:
             observation = Observation.from_json({k: v for k, v in entry.items() if k != "role"})
             key = key_of(observation.descriptor)
-            readers = found[key].steps if key in found and entry["role"] == "read" else []
-            found[key] = _Expected(observation, order, [*readers, *([path] if path else [])])
+            before = found.get(key, _Expected(observation, order)) if entry["role"] == "read" else None
+            found[key] = _expected(observation, order, path, before)
     return found
+
+
+def _expected(observation: Observation, order: int, path: str, before: _Expected | None) -> _Expected:
+    """Expect what was observed: by a reader, after those `before` it; or by whoever wrote it, which begins anew."""
+    if before is None:
+        return _Expected(observation, order, path)
+    return _Expected(observation, order, before.writer, [*before.readers, path] if path else before.readers)
 
 
 def _manifests(s: Snapshot) -> list[tuple[str, int, Pointer]]:

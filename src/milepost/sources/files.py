@@ -41,9 +41,9 @@ def observe_file(descriptor: Descriptor, seal_key: bytes | None) -> Observation:
     items = Items(seal_key)
     if content.kept is not None and _is_text(content.kept):
         for number, line in enumerate(io.BytesIO(content.kept), start=1):
-            items.add(str(number), line)
+            items.add(str(number), line, line.decode("utf-8").removesuffix("\n"))
     fingerprint = content_fingerprint("file", content.digest, seal_key)
-    return Observation({**descriptor, "kind": "file"}, fingerprint, content.size, items.all())
+    return Observation({**descriptor, "kind": "file"}, fingerprint, content.size, items.all(), items.texts())
 
 
 def _is_text(data: bytes) -> bool:

@@ -136,9 +136,11 @@ def _read(connection: sqlite3.Connection, descriptor: Descriptor, seal_key: byte
     for row in connection.execute(descriptor["query"], descriptor["parameters"]):
         content = _encoded(row)
         whole.update(len(content).to_bytes(8, "big") + content)
-        items.add(_label(row[0]), content)
+        items.add(_label(row[0]), content, " | ".join(_label(value) for value in row))
         rows += 1
-    return Observation(descriptor, content_fingerprint("sql", whole.digest(), seal_key), rows, items.all())
+    return Observation(
+        descriptor, content_fingerprint("sql", whole.digest(), seal_key), rows, items.all(), items.texts()
+    )
 
 
 def _encoded(row: tuple[Any, ...]) -> bytes:

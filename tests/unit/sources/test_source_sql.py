@@ -40,6 +40,13 @@ def test_changed_added_and_removed_rows_are_named_by_their_first_column(database
     assert changes(before, look(database)) == ["row INV-7 changed", "row INV-8 was added", "row INV-6 was removed"]
 
 
+def test_a_change_says_what_the_row_held(database: Path) -> None:
+    source = Sql(database, ALL).descriptor()
+    before = observe(source, seal_key=None)
+    change(database, "update orders set amount = 3 where id = 'INV-7'")
+    assert changes(before, observe(source, seal_key=None)) == ['row INV-7: "INV-7 | 2" → "INV-7 | 3"']
+
+
 def test_rows_that_are_not_asked_for_do_not_count(database: Path) -> None:
     before = look(database, "select amount from orders where id = ?", "INV-7")
     change(database, "delete from orders where id = 'INV-6'", "vacuum")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,12 @@ from milepost.sources import Descriptor, File, Folder, Observation, Sql, changes
 
 def seen(kind: str, fingerprint: str | None, size: int, *items: tuple[str, str]) -> Observation:
     return Observation({"kind": kind, "path": "x"}, fingerprint, size, items)
+
+
+def said(kind: str, *parts: str) -> Observation:
+    """Return a look that kept what each part said; the part of `INV-7 | 3` has the label INV-7."""
+    items = [(part.split(" | ")[0] if kind == "sql" else str(at), part) for at, part in enumerate(parts, start=1)]
+    return replace(seen(kind, "/".join(parts), len(parts), *items), texts=parts)
 
 
 def lines(text: str) -> Observation:
@@ -56,7 +63,7 @@ def test_relative_path_stays_relative_in_the_descriptor() -> None:
 
 
 def test_observation_survives_being_data() -> None:
-    for observation in (seen("file", "f", 3, ("1", "abc")), seen("folder", None, 0)):
+    for observation in (seen("file", "f", 3, ("1", "abc")), seen("folder", None, 0), said("file", "a", "b")):
         assert Observation.from_json(observation.to_json()) == observation
 
 
@@ -78,6 +85,30 @@ def test_observation_survives_being_data() -> None:
     ],
 )
 def test_changes_are_plain_sentences(old: Observation, new: Observation, expected: list[str]) -> None:
+    assert changes(old, new) == expected
+
+
+LONG = "x" * 100
+SHOWN = "x" * 20
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (said("file", "a", "b"), said("file", "a", "c"), ['line 2: "b" → "c"']),
+        (said("file", "a"), said("file", "a", "c"), ['line 2 was added: "c"']),
+        (said("file", "a", "c"), said("file", "a"), ['line 2 was removed: "c"']),
+        (said("file", "a\x1b"), said("file", "b\n"), ['line 1: "a\\x1b" → "b\\n"']),
+        (said("file", f"{LONG}1"), said("file", f"{LONG}2"), [f'line 1: "…{SHOWN}1" → "…{SHOWN}2"']),
+        (said("file", "a"), said("file", LONG), [f'line 1: "a" → "{LONG[:60]}…"']),
+        (said("sql", "I | 1", "J | 2"), said("sql", "I | 3", "J | 2"), ['row I: "I | 1" → "I | 3"']),
+        (said("sql", "I | 1"), said("sql", "I | 1", "J | 2"), ['row J was added: "J | 2"']),
+        (said("sql", "I | 1", "J | 2"), said("sql", "I | 1"), ['row J was removed: "J | 2"']),
+        (said("sql", "I", "J"), replace(said("sql", "J", "I"), texts=()), ["the order of the rows changed"]),
+        (said("file", "a"), replace(said("file", "b"), texts=("a",)), ["line 1 changed"]),
+    ],
+)
+def test_changes_say_what_was_there_and_what_is(old: Observation, new: Observation, expected: list[str]) -> None:
     assert changes(old, new) == expected
 
 
