@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import shlex
+import signal
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,10 +13,12 @@ from typing import Any, TypeAlias
 from milepost.api import AsyncTask
 from milepost.cli.live import view
 from milepost.cli.load import AnyTask
+from milepost.cli.opened import read_whole
 from milepost.cli.output import emit, note, only_results_on_stdout, say
 from milepost.cli.telling import tell
 from milepost.cli.words import counted
-from milepost.errors import MilepostError
+from milepost.errors import MilepostError, RunInterrupted, StepFailed
+from milepost.protocol.failure import error_record
 from milepost.protocol.spec import TaskSpec
 from milepost.records.canonical import parse
 from milepost.stores.contract import Store
@@ -42,6 +45,9 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
             result = _driven(ready, run_id, inputs)
     except MilepostError as error:
         return tell(error, as_json=how.as_json, **about, status=_status(store, run_id))
+    except (KeyboardInterrupt, SystemExit, asyncio.CancelledError) as error:
+        told = _ended_by(store, run_id, error)
+        return tell(told, as_json=how.as_json, **about, status=_status(store, run_id))
     _show_result(task.spec, result, about, how)
     _note_done(store, run_id)
     return 0
@@ -54,6 +60,16 @@ def _driven(task: AnyTask, run_id: str, inputs: Inputs | None) -> Any:
 
 async def _awaited(started: Coroutine[Any, Any, Any]) -> Any:
     return await started
+
+
+def _ended_by(store: Store, run_id: str, error: BaseException) -> MilepostError:
+    """Return what ended a run past everything that fails or stops one, as an error to tell."""
+    if isinstance(error, KeyboardInterrupt):
+        return RunInterrupted(run_id=run_id, signal_number=int(signal.SIGINT))
+    attempt = read_whole(store, run_id).snapshot.resumes + 1
+    failed = StepFailed(run_id=run_id, path="the plan", attempt=attempt, error=str(error_record(error)))
+    failed.__cause__ = error
+    return failed
 
 
 def _so_far(store: Store, run_id: str) -> str:

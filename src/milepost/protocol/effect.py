@@ -14,7 +14,7 @@ from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
 from milepost.protocol.doubt import resolve
-from milepost.protocol.failure import Again, Failure, after_failure, error_record
+from milepost.protocol.failure import Again, Failure, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import Returned, answered, landed
@@ -267,7 +267,7 @@ def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended
     if isinstance(decision, Again):
         return
     if decision == "stop" or final:
-        if not isinstance(error, Exception):
+        if leaves_as_it_is(error):
             raise error
         raise _effect_failed(call, str(noted)) from error
     if outcome is Outcome.REJECTED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -46,6 +47,14 @@ def after_failure(retry: Retry | None, failure: Failure) -> Again | Literal["ask
     if failure.starts >= retry.attempts or _past_deadline(retry, failure, until):
         return retry.then
     return Again(format_time(until))
+
+
+def leaves_as_it_is(error: BaseException) -> bool:
+    """Say whether an error of users' code is no failure of the step it left: who cancels or interrupts waits for it.
+
+    Everything else is one, `sys.exit()` too: the library a step calls does not end the program.
+    """
+    return isinstance(error, (KeyboardInterrupt, CancelledError))
 
 
 def _past_deadline(retry: Retry, failure: Failure, until: datetime) -> bool:

@@ -19,7 +19,7 @@ from milepost.errors import (
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.doubt import unsettled_question
-from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record
+from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes, small_or_none
 from milepost.protocol.keys import name_in
 from milepost.protocol.manifest import keep_manifests
@@ -270,7 +270,7 @@ def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s:
     yield Append((noted,), wait=final)
     if decision == "ask":
         yield from ask_attempts_used(call, state.starts, str(noted.error))
-    if not isinstance(error, Exception) or isinstance(error, StepFailed):
+    if leaves_as_it_is(error) or isinstance(error, StepFailed):
         raise error
     raise _step_failed(call, attempt, str(noted.error)) from error
 

@@ -24,14 +24,12 @@ from milepost.errors import (
     RunStopping,
     RunWaiting,
     SourceChanged,
-    StepFailed,
     StoreWentBack,
     VersionsChanged,
 )
-from milepost.protocol.failure import error_record
 from milepost.records.model import QuestionKind
 from milepost.runtime.active import ActiveRun
-from milepost.runtime.journey import Done, StillAsks
+from milepost.runtime.journey import Done, StillAsks, plans_own
 
 _QUESTIONS: dict[str, type[QuestionError]] = {
     QuestionKind.SOURCE_CHANGED: SourceChanged,
@@ -59,14 +57,8 @@ def told(run: ActiveRun, error: BaseException) -> BaseException:
     if isinstance(error, Done):
         return RunEnded(run_id=run.run_id, status=error.status)
     if isinstance(error, BaseExceptionGroup):
-        return told(run, first_of(error))
-    if isinstance(error, MilepostError) or not isinstance(error, Exception):
-        return error
-    failed = StepFailed(
-        run_id=run.run_id, path="the plan", attempt=run.snapshot.resumes + 1, error=str(error_record(error))
-    )
-    failed.__cause__ = error
-    return failed
+        return told(run, plans_own(run, first_of(error)))
+    return plans_own(run, error) if isinstance(error, Exception) else error
 
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -21,7 +21,7 @@ from milepost.errors import (
 from milepost.protocol import decide as rules
 from milepost.protocol.decide import World, decide
 from milepost.protocol.doubt import look_up, unsettled_question
-from milepost.protocol.failure import cause_record, error_record
+from milepost.protocol.failure import cause_record, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes, keep_files
 from milepost.protocol.landing import answered, answered_outcome, recovered
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Steps, Within
@@ -73,7 +73,17 @@ def journey(run: ActiveRun, call: RuntimeCall, world: World) -> Steps[Any]:
         yield from _stop(run, error, world)
         raise
     yield from _stop(run, ended.error, world)
-    raise ended.error
+    raise plans_own(run, ended.error)
+
+
+def plans_own(run: ActiveRun, error: BaseException) -> BaseException:
+    """Return what the plan raised between its steps as the failure it is; what is ours or a group as it is."""
+    if isinstance(error, (MilepostError, Signal, BaseExceptionGroup)) or leaves_as_it_is(error):
+        return error
+    text = str(error_record(error))
+    failed = StepFailed(run_id=run.run_id, path="the plan", attempt=run.snapshot.resumes + 1, error=text)
+    failed.__cause__ = error
+    return failed
 
 
 # ── before the plan: the six rules ──────────────────────────────────────────────────────────────────

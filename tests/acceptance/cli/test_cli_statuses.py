@@ -52,6 +52,24 @@ def test_failed_is_1_with_the_users_own_traceback_only(shell: Shell) -> None:
     assert shell.run("resume", "one").status == 0
 
 
+@pytest.mark.parametrize(
+    ("plan", "way", "status", "code"),
+    [
+        ("leaving", "exit", 1, "step-failed"),
+        ("leaving", "interrupt", 130, "run-interrupted"),
+        ("leaving", "cancel", 1, "step-failed"),
+        ("leaving_task", "exit", 1, "step-failed"),
+    ],
+)
+def test_no_way_out_of_a_plan_looks_like_success(shell: Shell, plan: str, way: str, status: int, code: str) -> None:
+    """`sys.exit(0)` in a library a step calls made scripts go on as if the run were done."""
+    ended = shell.run("run", f"letters.py:{plan}", f"way={way}", "--run-id", "one")
+    assert (ended.status, ended.out) == (status, "")
+    assert f"\n{code}: run one" in ended.err
+    assert "/milepost/" not in ended.err
+    assert shell.run("runs", "--json").json["runs"][0]["status"] == "failed"
+
+
 def test_an_output_that_is_no_data_says_how_to_mend_it(shell: Shell) -> None:
     """The step failed by an error of ours: its hint helps, a traceback of ours would not."""
     ended = shell.run("run", "letters.py:unwritable", "name=ann", "--run-id", "one")

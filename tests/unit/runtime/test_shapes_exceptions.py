@@ -10,7 +10,7 @@ import pytest
 from branches import start
 from desk import Desk
 
-from milepost import Secret, StepFailed, step, task
+from milepost import Key, Secret, StepFailed, effect, step, task
 from milepost.errors import MilepostError
 from milepost.records.model import ERROR_SIZE_MAX
 
@@ -41,14 +41,57 @@ both_kinds = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "as
 
 
 @both_kinds
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError])
-def test_what_is_no_exception_passes_through_and_is_recorded(desk: Desk, kind: Any, is_async: bool) -> None:
-    """`sys.exit()` in a step exits the program; the next reader finds why."""
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, asyncio.CancelledError])
+def test_who_interrupts_or_cancels_sees_what_was_raised(desk: Desk, kind: Any, is_async: bool) -> None:
+    """Whoever waits for a cancelled task waits for that; the next reader finds why."""
     with pytest.raises(kind):
         start(desk, failing(kind, is_async=is_async))
     (noted,) = desk.records("step_failed")
     assert noted.error.type.endswith(kind.__name__)
     assert desk.status() == "failed"
+
+
+class OwnExit(BaseException):
+    """A library's own way out."""
+
+
+no_exceptions = pytest.mark.parametrize("kind", [SystemExit, lambda: SystemExit(0), GeneratorExit, OwnExit])
+
+
+@both_kinds
+@no_exceptions
+def test_an_exit_inside_a_step_is_its_failure(desk: Desk, kind: Any, is_async: bool) -> None:
+    """A library that calls `sys.exit(0)` ended the program with status 0, as if all were done."""
+    with pytest.raises(StepFailed, match=r"fails failed at attempt 1") as failed:
+        start(desk, failing(kind, is_async=is_async))
+    assert isinstance(failed.value.__cause__, type(kind()))
+    assert desk.status() == "failed"
+
+
+@both_kinds
+@no_exceptions
+def test_an_exit_between_steps_is_the_plans_failure(desk: Desk, kind: Any, is_async: bool) -> None:
+    def leaves() -> int:
+        raise kind()
+
+    async def leaves_async() -> int:
+        raise kind()
+
+    with pytest.raises(StepFailed, match=r"the plan failed") as failed:
+        start(desk, task(name="plan")(leaves_async if is_async else leaves))
+    assert isinstance(failed.value.__cause__, type(kind()))
+    assert desk.status() == "failed"
+
+
+@no_exceptions
+def test_an_exit_of_an_effect_leaves_its_outcome_unknown(desk: Desk, kind: Any) -> None:
+    @effect()
+    def post(key: Key) -> None:
+        raise kind()
+
+    with pytest.raises(StepFailed, match=r"post failed at attempt 1"):
+        start(desk, task(name="plan")(lambda: post()))
+    assert [record.outcome for record in desk.records("outcome_recorded")] == ["unknown"]
 
 
 @both_kinds

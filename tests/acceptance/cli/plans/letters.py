@@ -5,6 +5,7 @@ What goes wrong is chosen by environment variables, so that a resume of the same
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -142,3 +143,24 @@ def unwritten(name: str):  # type: ignore[no-untyped-def]  # without an annotati
 @task(name="unwritable")
 def unwritable(name: str) -> int:
     return len(unwritten(name))
+
+
+# ── ways out that are no exceptions ──
+
+
+@step
+def left(way: str) -> int:
+    raise {"exit": SystemExit(0), "interrupt": KeyboardInterrupt(), "cancel": asyncio.CancelledError()}[way]
+
+
+@task(name="leaving")
+def leaving(way: str) -> int:
+    return left(way)
+
+
+@task(name="leaving_task")
+async def leaving_task(way: str) -> int:
+    async def leave() -> int:
+        raise SystemExit(0)
+
+    return await asyncio.create_task(leave())
