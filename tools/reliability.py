@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mutants.catalogue import mutants
 from results import ROOT, read
 
 RESULTS = ROOT / "docs" / "reliability.jsonl"
@@ -39,7 +40,15 @@ One effect, killed with SIGKILL between the provider's accept and the record, st
 not recognise keys, so each call it accepts counts. A user who looks the call up himself inside the step can avoid the
 second one anywhere; this table says what the tool does of itself.
 """
-COLUMNS = ("harness", "kind", "tried", *(harm.replace("_", " ") for harm in HARMS), "seeds", "seconds", "notes")
+COLUMNS = (
+    "harness",
+    "kind",
+    "tried",
+    *(harm.replace("_", " ") for harm in HARMS),
+    "seed on commit",
+    "seconds",
+    "notes",
+)
 
 
 def page(lines: Sequence[Line]) -> str:
@@ -57,7 +66,7 @@ def _summary(lines: Sequence[Line]) -> str:
     total = ", ".join(f"{sum(line[harm] for line in harness)} {harm.replace('_', ' ')}" for harm in HARMS)
     days = sorted({str(line["day"]) for line in lines})
     when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "never"
-    return f"**{total}.** Measured {when} on commits {_commits(lines)}.\n\n{counted}"
+    return f"**{total}.** Measured {when}.\n\n{counted}"
 
 
 def _harness_lines(lines: Iterable[Line]) -> list[Line]:
@@ -74,7 +83,7 @@ def _harnesses(lines: Iterable[Line]) -> str:
 
 
 def _harness_row(name: str, group: Sequence[Line]) -> tuple[str, ...]:
-    seeds = ", ".join(str(line["seed"]) for line in group if line["seed"] is not None)
+    seeds = ", ".join(f"{line['seed']} on `{line['commit']}`" for line in group)
     harms = [str(sum(line[harm] for line in group)) for harm in HARMS]
     seconds = f"{sum(line['seconds'] for line in group):,.0f}"
     return (
@@ -82,7 +91,7 @@ def _harness_row(name: str, group: Sequence[Line]) -> tuple[str, ...]:
         group[0]["kind"],
         f"{sum(line['tried'] for line in group):,}",
         *harms,
-        seeds or "–",
+        seeds,
         seconds,
         group[-1]["notes"],
     )
@@ -92,7 +101,13 @@ def _mutants(lines: Iterable[Line]) -> str:
     found = {line["mutant"]: line for line in lines if "mutant" in line}
     caught = sum(bool(line["caught_by"]) for line in found.values())
     rows = [(x["mutant"], x["breaks"], ", ".join(x["caught_by"]) or "**nobody**") for x in found.values()]
-    return f"{caught} of {len(found)} caught.\n\n" + _table(("planted", "what it breaks", "caught by"), rows)
+    table = _table(("planted", "what it breaks", "caught by"), rows)
+    return f"{caught} of {len(found)} caught, on commits {_commits(found.values())}.\n\n{table}\n{_judges()}"
+
+
+def _judges() -> str:
+    judges = {judge.name: judge for mutant in mutants() for judge in mutant.judges}
+    return "The judges:\n\n" + "".join(f"- *{name}*: {its.proves}\n" for name, its in judges.items())
 
 
 def _peers(lines: Iterable[Line]) -> str:
@@ -106,7 +121,9 @@ def _peers(lines: Iterable[Line]) -> str:
         )
         for x in found.values()
     ]
-    return _table(("tool, version", "applied more than once", "asked a person", "could not be brought to an end"), rows)
+    return _table(
+        ("tool, version", "applied more than once", "asked a person", "had not ended after three starts"), rows
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
