@@ -1,6 +1,6 @@
 """From a decorated function and its options to a spec: everything is checked here, before anything runs.
 
-Called by `api` only. Raises: BadOption, BadName, NotEncodable, each naming the function and the option.
+Called by `decorators` and `api`. Raises: BadOption, BadName, NotEncodable, each naming the function and the option.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import textwrap
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,8 +28,8 @@ from milepost.records.canonical import canonical
 from milepost.records.codec import Codec
 
 Function = Callable[..., Any]
-WHY = ("", "expensive", "depended_on", "review")
-SHORT = 12
+_WHY = ("", "expensive", "depended_on", "review")
+_SHORT = 12
 """Hex digits of a digest kept as a version."""
 
 
@@ -50,8 +50,8 @@ def step_spec(
     """Check and gather what `@step` was given."""
     common = _common(function, "step", name, next, unwatched, key, retry, version, skip_first=False)
     where = f"step {common['name']}"
-    if why not in WHY:
-        raise BadOption(where=f"{where}, why=", reason=f"expected one of {', '.join(WHY[1:])}, found {why!r}")
+    if why not in _WHY:
+        raise BadOption(where=f"{where}, why=", reason=f"expected one of {', '.join(_WHY[1:])}, found {why!r}")
     _check_parameters(where, "writes", writes, common["arguments"])
     return StepSpec(
         **common,
@@ -83,18 +83,8 @@ def effect_spec(
     """Check and gather what `@effect` was given."""
     common = _common(function, "effect", name, next, unwatched, key, retry, version, skip_first=True)
     where = f"effect {common['name']}"
-    if lookup is not None and settle is None:
-        raise BadOption(
-            where=f"{where}, lookup=", reason="settle= is missing: how long after a call it may still arrive"
-        )
-    if settle is not None and settle < timedelta(0):
-        raise BadOption(where=f"{where}, settle=", reason=f"expected zero or more, found {settle}")
-    if lookup is not None and inspect.iscoroutinefunction(lookup) and not common["is_async"]:
-        raise BadOption(where=f"{where}, lookup=", reason="an async lookup needs an async effect")
-    if scope not in ("run", "task"):
-        raise BadOption(where=f"{where}, scope=", reason=f'expected "run" or "task", found {scope!r}')
-    if scope == "task" and key is None:
-        raise BadOption(where=f"{where}, scope=", reason='scope="task" needs key=, which names the thing across runs')
+    _check_lookup(where, lookup, settle, common["is_async"])
+    _check_scope(where, scope, key)
     return EffectSpec(
         **common,
         provider=provider or common["where"],
@@ -106,6 +96,24 @@ def effect_spec(
         permission=permission,
         scope=scope,
     )
+
+
+def _check_lookup(where: str, lookup: Function | None, settle: timedelta | None, is_async: bool) -> None:
+    if lookup is not None and settle is None:
+        raise BadOption(
+            where=f"{where}, lookup=", reason="settle= is missing: how long after a call it may still arrive"
+        )
+    if settle is not None and settle < timedelta(0):
+        raise BadOption(where=f"{where}, settle=", reason=f"expected zero or more, found {settle}")
+    if lookup is not None and inspect.iscoroutinefunction(lookup) and not is_async:
+        raise BadOption(where=f"{where}, lookup=", reason="an async lookup needs an async effect")
+
+
+def _check_scope(where: str, scope: str, key: Function | None) -> None:
+    if scope not in ("run", "task"):
+        raise BadOption(where=f"{where}, scope=", reason=f'expected "run" or "task", found {scope!r}')
+    if scope == "task" and key is None:
+        raise BadOption(where=f"{where}, scope=", reason='scope="task" needs key=, which names the thing across runs')
 
 
 def task_spec(
@@ -123,21 +131,11 @@ def task_spec(
     """Check and gather what `@task` was given."""
     where = f"task {name or function.__name__}"
     if on_version_change not in ("record", "ask"):
-        raise BadOption(where=f"{where}, on_version_change=", reason='expected "record" or "ask"')
+        raise BadOption(
+            where=f"{where}, on_version_change=", reason=f'expected "record" or "ask", found {on_version_change!r}'
+        )
     checked = checked_step_name("task", name or function.__name__)
-    tool_list = list(tools)
     own = _code_versions(function, version)
-
-    def versions() -> Mapping[str, str]:
-        found = dict(own)
-        if instructions is not None:
-            found["instructions"] = _instructions_version(where, instructions)
-        if model is not None:
-            found["model"] = model if not parameters else f"{model} {_short(canonical(dict(parameters)))}"
-        if tool_list:
-            found["tools"] = _short(canonical([_tool(tool) for tool in tool_list]))
-        return found
-
     return TaskSpec(
         name=checked,
         function=function,
@@ -147,7 +145,7 @@ def task_spec(
         target=_target(function),
         where=_where(function),
         doc=inspect.getdoc(function) or "",
-        versions=versions,
+        versions=partial(_task_versions, where, own, instructions, model, parameters, list(tools)),
         permissions=None if permissions is None else frozenset(permissions),
         on_version_change=on_version_change,
         options={"instructions": str(instructions) if isinstance(instructions, Path) else None, "model": model},
@@ -173,12 +171,7 @@ def _common(
         raise BadOption(where=f"@{kind}", reason=f"expected a function, found {type(function).__name__}")
     checked = checked_step_name(kind, name or getattr(function, "__name__", ""))
     where = f"{kind} {checked}"
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise BadOption(where=where, reason="a generator has no one output; return a list")
-    if key is not None and not callable(key):
-        raise BadOption(where=f"{where}, key=", reason=f"expected a function of the arguments, found {key!r}")
-    if isinstance(unwatched, str):
-        raise BadOption(where=f"{where}, unwatched=", reason='expected a tuple of names, such as ("client",)')
+    _check_options(function, where, key, unwatched)
     return {
         "name": checked,
         "function": function,
@@ -192,6 +185,15 @@ def _common(
         "where": _where(function),
         "doc": (inspect.getdoc(function) or "").partition("\n")[0],
     }
+
+
+def _check_options(function: Function, where: str, key: Function | None, unwatched: Sequence[str]) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise BadOption(where=where, reason="a generator has no one output; return a list")
+    if key is not None and not callable(key):
+        raise BadOption(where=f"{where}, key=", reason=f"expected a function of the arguments, found {key!r}")
+    if isinstance(unwatched, str):
+        raise BadOption(where=f"{where}, unwatched=", reason='expected a tuple of names, such as ("client",)')
 
 
 def _output(function: Function, where: str) -> Codec[Any]:
@@ -263,6 +265,25 @@ def _exceptions(where: str, given: Any) -> tuple[type[BaseException], ...]:
 # ── versions ────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _task_versions(
+    where: str,
+    own: Mapping[str, str],
+    instructions: str | Path | None,
+    model: str | None,
+    parameters: Mapping[str, Any] | None,
+    tools: Sequence[Any],
+) -> Mapping[str, str]:
+    """Return a task's versions as they are now. Raises: BadOption when its instructions cannot be read."""
+    found = dict(own)
+    if instructions is not None:
+        found["instructions"] = _instructions_version(where, instructions)
+    if model is not None:
+        found["model"] = model if not parameters else f"{model} {_short(canonical(dict(parameters)))}"
+    if tools:
+        found["tools"] = _short(canonical([_tool(tool) for tool in tools]))
+    return found
+
+
 def _code_versions(function: Function, version: str | None) -> dict[str, str]:
     """Return the version of a function's code: its syntax tree without decorators, and `version=`."""
     found = {"code": _code_digest(function)}
@@ -325,4 +346,4 @@ def _signature(tool: Function) -> str:
 
 
 def _short(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:SHORT]
+    return hashlib.sha256(data).hexdigest()[:_SHORT]
