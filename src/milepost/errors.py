@@ -20,7 +20,8 @@ class MilepostError(Exception):
     """Base of every error Milepost raises on purpose.
 
     Facts come in by keyword and stay as attributes; the class builds the message.
-    `code` is stable across releases; `hint` is the next action in one sentence.
+    `code` is stable across releases; `hint` is the next action in one sentence, which a fact `hint` replaces where
+    the raiser knows a better one.
     """
 
     code: ClassVar[str] = "milepost"
@@ -30,6 +31,8 @@ class MilepostError(Exception):
 
     def __init__(self, **facts: object) -> None:
         self.facts = facts
+        if "hint" in facts:
+            self.hint = str(facts["hint"])  # type: ignore[misc]
         super().__init__(self.sentence.format(**facts))
 
     def __getattr__(self, name: str) -> Any:

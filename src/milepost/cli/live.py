@@ -6,10 +6,11 @@ Fed by the run with durable records only: nothing is shown as verified before it
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from milepost.cli.output import inert, is_terminal, note
+from milepost.cli.output import UNWRITABLE, inert, is_terminal, note
 from milepost.cli.seen import Seen, is_stopping
 from milepost.cli.summaries import summary
 from milepost.cli.words import clock_time
@@ -90,7 +91,8 @@ class Drawn(View):
         return None
 
     def _look(self) -> None:
-        self._live.update(self._text(), refresh=True)
+        with suppress(*UNWRITABLE):
+            self._live.update(self._text(), refresh=True)
 
     def _text(self) -> Text:
         from rich.text import Text
@@ -103,4 +105,5 @@ class Drawn(View):
 
     def __exit__(self, *how: Any) -> None:
         super().__exit__(*how)
-        self._live.stop()
+        with suppress(*UNWRITABLE):
+            self._live.stop()

@@ -16,6 +16,7 @@ from typing import NoReturn
 import click
 
 import milepost
+from milepost.cli.output import note, open_streams, unwritten
 from milepost.cli.telling import tell, tell_usage
 from milepost.errors import MilepostError
 
@@ -95,8 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def status_of(arguments: list[str]) -> int:
     """Run one command and return its exit status; everything foreseen is told without a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    open_streams()
     if COMPLETE in os.environ:
         cli.main(prog_name="milepost")
     try:
@@ -104,12 +104,30 @@ def status_of(arguments: list[str]) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads any more: nothing is left to say
+        _drop_stdout()  # nobody reads any more: nothing is left to say
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        return _unwritten(error)
     except Exception:  # noqa: BLE001 – the last door: what gets here is a bug of ours and says so
-        traceback.print_exc()
-        sys.stderr.write("This is a bug in Milepost; what is recorded stands. Please report it with the lines above.\n")
-        return BUG
+        return _bug()
+
+
+def _unwritten(error: OSError) -> int:
+    """Tell that stdout did not take a text. An error with a file's name came from elsewhere: that is a bug of ours."""
+    if error.filename is not None:
+        return _bug()
+    _drop_stdout()
+    return tell(unwritten(error), as_json=False)
+
+
+def _drop_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _bug() -> int:
+    note(traceback.format_exc(), lines=True)
+    note("This is a bug in Milepost; what is recorded stands. Please report it with the lines above.")
+    return BUG
 
 
 def _called(arguments: list[str]) -> int:

@@ -11,7 +11,10 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
+
+from milepost.errors import UnavailableError
 
 STYLES = {
     "done": "green",
@@ -34,6 +37,8 @@ STYLES = {
     "rejected": "red",
 }
 """Colours of status words, on a terminal only."""
+UNWRITABLE = (OSError, ValueError, AttributeError)
+"""What writing raises to a stream that is full, closed, or None."""
 
 
 def inert(text: object, *, lines: bool = False) -> str:
@@ -50,19 +55,36 @@ def _escaped(character: str) -> str:
 
 def say(text: object = "", *, lines: bool = False) -> None:
     """Write one line of a result to stdout."""
-    sys.stdout.write(inert(text, lines=lines) + "\n")
+    _out(inert(text, lines=lines) + "\n")
 
 
 def note(text: object, *, lines: bool = False) -> None:
-    """Write one line about what happens to stderr; that nobody reads it any more stops no run."""
-    with suppress(OSError):
+    """Write one line about what happens to stderr; that it cannot be written stops no run."""
+    with suppress(*UNWRITABLE):
         sys.stderr.write(inert(text, lines=lines) + "\n")
         sys.stderr.flush()
 
 
 def emit(value: Any, *, one_line: bool = False) -> None:
     """Write a JSON value to stdout; everything but ASCII is escaped, so that it is inert too."""
-    sys.stdout.write(json.dumps(value, indent=None if one_line else 2, default=str) + "\n")
+    _out(json.dumps(value, indent=None if one_line else 2, default=str) + "\n")
+
+
+def _out(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except UNWRITABLE as error:
+        raise unwritten(error) from None
+
+
+def unwritten(error: Exception) -> UnavailableError:
+    """Return the error of a result that stdout does not take."""
+    return UnavailableError(
+        reason=f"the result cannot be written to stdout: {error}",
+        hint="What is recorded stands; give stdout somewhere to go and type it again (`resume` prints a done result).",
+    )
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -93,16 +115,56 @@ def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 @contextmanager
 def only_results_on_stdout() -> Iterator[None]:
-    """Send what a user's code and its children print to stderr, so that stdout stays parseable."""
+    """Send what a user's code and its children print to stderr, so that stdout stays parseable.
+
+    Streams that this code closed, or set to None, are open again afterwards.
+    """
     sys.stdout.flush()
-    kept = os.dup(1)
+    kept = os.dup(1), os.dup(2)
     os.dup2(2, 1)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(kept[0], 1)
+        if not _is_open(2):
+            os.dup2(kept[1], 2)
+        for number in kept:
+            os.close(number)
+        usable_streams()
+
+
+def open_streams() -> None:
+    """Make stdin, stdout and stderr usable in a process that was started with some of them closed.
+
+    Else the next file that is opened, a store perhaps, would be what somebody's print goes to. A result cannot be
+    written to a closed stdout and says so; what is said to a closed stderr is dropped.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        if not _is_open(number):
+            os.open(os.devnull, mode)  # the lowest free number is this one
+    usable_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def usable_streams() -> None:
+    """Put a stream in the place of stdout or stderr where there is none any more."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream = getattr(sys, name)
+        if stream is None or stream.closed:
+            raw = FileIO(number, "w", closefd=False)
+            fresh = TextIOWrapper(BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=number == 2)
+            setattr(sys, name, fresh)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def is_terminal(*, plain: bool) -> bool:

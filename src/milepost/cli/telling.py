@@ -51,7 +51,11 @@ def hint_of(error: MilepostError) -> str:
 
 def error_object(error: MilepostError) -> dict[str, Any]:
     """Return an error as data: code, message, hint, exit status and its facts."""
-    facts = {name: fact if isinstance(fact, int) else redact(str(fact)) for name, fact in error.facts.items()}
+    facts = {
+        name: fact if isinstance(fact, int) else redact(str(fact))
+        for name, fact in error.facts.items()
+        if name != "hint"
+    }
     message = redact(str(error))
     return {
         "code": error.code,
