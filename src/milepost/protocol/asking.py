@@ -50,6 +50,7 @@ def ask_about_plan(call: Call[Any]) -> Steps[None]:
 
 
 def ask_attempts_used(call: Call[Any], used: int, error: str) -> Steps[None]:
+    """Ask about a call that was started as often as its policy allows; `error` is the last one recorded, if any."""
     last = f"; the last ended in {error}" if error else "; the process died each time"
     yield from asking(
         call,

@@ -39,6 +39,7 @@ def settle_claim(call: Call[EffectSpec], key: str, request_digest: str) -> Steps
 
 
 def _adopt(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Steps[None]:
+    """Record what the key's owner applied as applied here, too. Crash: the next resume adopts it."""
     kept = call.effect.accepted_request if call.effect is not None else None
     if request_digest not in (owner.request_digest, kept):
         yield from _ask_other_request(call, owner, request_digest)

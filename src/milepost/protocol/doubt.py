@@ -110,6 +110,7 @@ def look_up(call: Call[EffectSpec], key: str, state: EffectState | None) -> Step
 def _wait_to_look_again(
     call: Call[EffectSpec], state: EffectState | None, answer: CannotTell, look: int, wait: timedelta
 ) -> Steps[None]:
+    """Wait before the next lookup. Crash: before the record this lookup is not counted, after it the wait is kept."""
     now: Moment = yield Now()
     until = format_time(now.at + wait)
     reason = f"{call.path} is looked up again: {cut(answer.reason, REASON_SIZE_MAX)}"

@@ -19,7 +19,10 @@ def small_or_none(encoded: bytes) -> Artifact | None:
 
 
 def keep_bytes(data: bytes, media_type: str) -> Steps[Artifact]:
-    """Return bytes as an artifact: beside its record up to 64 KiB, else a durable file first."""
+    """Return bytes as an artifact: beside its record up to 64 KiB, else a durable file first.
+
+    Crash: perhaps a file that no record points at, which `doctor` lists.
+    """
     if len(data) > ARTIFACT_ROW_MAX:
         kept: Artifact = yield Keep(data, media_type)
         return kept
@@ -27,7 +30,10 @@ def keep_bytes(data: bytes, media_type: str) -> Steps[Artifact]:
 
 
 def keep_files(value: Any, artifacts: list[Artifact]) -> Steps[tuple[list[dict[str, Any]], Pointer | None]]:
-    """Make the files of an output durable; return their manifest entries and the pointer to the manifest."""
+    """Make the files of an output durable; return their manifest entries and the pointer to the manifest.
+
+    Crash: as `keep_bytes`.
+    """
     entries = yield from keep_contents(value, artifacts)
     if not entries:
         return [], None
@@ -37,7 +43,7 @@ def keep_files(value: Any, artifacts: list[Artifact]) -> Steps[tuple[list[dict[s
 
 
 def keep_contents(value: Any, artifacts: list[Artifact]) -> Steps[list[dict[str, Any]]]:
-    """Make the files of an output durable; return their manifest entries."""
+    """Make the files of an output durable; return their manifest entries. Crash: as `keep_bytes`."""
     paths = [str(path) for _, path in find_paths(value)]
     if not paths:
         return []

@@ -128,6 +128,7 @@ def recovered(call: Call[EffectSpec], key: str, state: EffectState | None, found
 def recovered_outcome(
     path: str, last: Send | None, key: str, ref: str | None, result: Pointer, at: str, next_action: str
 ) -> OutcomeRecorded:
+    """Return the outcome that a lookup's `Found` stands for."""
     return OutcomeRecorded(
         at=at,
         path=path,

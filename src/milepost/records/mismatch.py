@@ -34,6 +34,7 @@ class Mismatch(Exception):
 
     @property
     def path(self) -> str:
+        """Return the JSON path from the whole value to the part that does not fit."""
         return "$" + "".join(reversed(self._pieces))
 
 

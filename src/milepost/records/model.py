@@ -125,6 +125,8 @@ class Record:
 
 
 def kind(name: str) -> Callable[[type[R]], type[R]]:
+    """Register a class of records under the name its rows carry for ever."""
+
     def register(cls: type[R]) -> type[R]:
         cls.kind = name
         KINDS[name] = cls

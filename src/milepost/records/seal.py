@@ -112,6 +112,7 @@ class Sealer:
             raise self._corrupt(_row_name(row), "its seal does not fit what it says")
 
     def corrupt(self, record: Sealed, reason: str) -> CorruptRecord:
+        """Build the refusal of one record, by its number, kind and chain."""
         where = f" in {record.chain}" if record.chain else ""
         return self._corrupt(f"record {record.seq} ({record.kind}{where})", reason)
 

@@ -84,6 +84,7 @@ class ActiveRun:
 
     @property
     def snapshot(self) -> Snapshot:
+        """Return what the journal says up to the last append."""
         return self.journal.snapshot
 
     # ── what a body may still expect ────────────────────────────────────────────────────────────────
@@ -140,6 +141,7 @@ class ActiveRun:
         self.changed()
 
     def unpark(self) -> None:
+        """Count this branch as busy again."""
         with self.lock:
             self.busy += 1
 

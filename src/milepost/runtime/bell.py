@@ -15,6 +15,7 @@ class Bell:
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     def ring(self) -> None:
+        """Wake everybody who waits, in threads and on event loops, to look again."""
         with self._changed:
             self._changed.notify_all()
             waiting, self._waiting = self._waiting, []

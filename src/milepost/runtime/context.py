@@ -34,6 +34,7 @@ def heartbeat(done: int, total: int | None = None, note: str = "", *, cursor: An
     """Say how far the current step is. `cursor` (JSON, at most 4 KiB) is what the next attempt can read.
 
     Outside a step it does nothing, so that unit tests need no store.
+    Raises: NotEncodable when the cursor is no JSON or too large, a Signal when the run may not write any more.
     Crash: the last heartbeat is durable within 50 ms of being said; an earlier one is found otherwise.
     """
     scope = current.get()
@@ -72,7 +73,10 @@ def last_heartbeat() -> Heartbeat | None:
 def spent(
     *, input_tokens: int = 0, output_tokens: int = 0, cost: Decimal | float | str = 0, currency: str = "USD"
 ) -> None:
-    """Add model usage to the current step's checkpoint. Outside a run it does nothing."""
+    """Add model usage to the current step's checkpoint. Outside a run it does nothing.
+
+    `cost` in `currency`, added exactly; several calls add up, the last currency named stands.
+    """
     scope = current.get()
     if scope is None:
         return
@@ -85,6 +89,7 @@ def spent(
 
 
 def here_or_refused(what: str) -> Scope:
+    """Return the scope of whoever calls `what`. Raises: OutsideRun when no run is under way."""
     scope = current.get()
     if scope is None:
         raise OutsideRun(path=what, reason="no run is under way here")

@@ -18,6 +18,7 @@ from milepost.runtime.scope import RuntimeCall
 
 
 def protocol_of(call: RuntimeCall) -> Steps[Any]:
+    """Return what brings a call to its end: the protocol of an effect, of a step or of a durable sleep."""
     if isinstance(call.spec, EffectSpec):
         return effect(call)
     return pause(call) if call.spec.waits else step(call)

@@ -15,7 +15,7 @@ from milepost.records.canonical import digest
 from milepost.records.model import ARTIFACT_ROW_MAX, Pointer
 from milepost.runtime.keeping import Artifacts
 
-MEDIA_TYPE = "application/octet-stream"
+_MEDIA_TYPE = "application/octet-stream"
 
 
 def keep_path(kept: Artifacts, path: Path, artifacts: list[Artifact]) -> dict[str, Any]:
@@ -23,6 +23,7 @@ def keep_path(kept: Artifacts, path: Path, artifacts: list[Artifact]) -> dict[st
 
     What is kept is also forced to the disk where it is, with the folders that name it: a record says that the file
     is there, and a power cut must not make it empty or take it away.
+    Crash: artifact files that no record points at, which `doctor` lists; what the body left is as it was.
     """
     _sync_names(path)
     if path.is_dir():
@@ -49,11 +50,11 @@ def _keep_file(kept: Artifacts, file: Path, artifacts: list[Artifact], shown: st
     sync(file)
     if kept.files is None or os.stat(file).st_size <= ARTIFACT_ROW_MAX:
         data = file.read_bytes()
-        pointer = Pointer(digest(data), len(data), MEDIA_TYPE)
+        pointer = Pointer(digest(data), len(data), _MEDIA_TYPE)
         artifacts.append(Artifact(pointer, data))
     else:
         name, size = kept.files.copy_in(file)
-        pointer = Pointer(name, size, MEDIA_TYPE, "file")
+        pointer = Pointer(name, size, _MEDIA_TYPE, "file")
         artifacts.append(Artifact(pointer, None))
     return {"path": shown, "mode": os.stat(file).st_mode & 0o777, **pointer.to_json()}
 

@@ -106,6 +106,7 @@ class Journal:
         """Hear that an entry is durable: remember it outside the store, show it to whoever watches.
 
         Never more than that: others append meanwhile, and an older entry may be heard of later.
+        Crash: the witness is behind the store, which is honest.
         """
         head = entry.head
         with self._showing:

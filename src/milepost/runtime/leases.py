@@ -79,6 +79,7 @@ class LeaseKeeper:
         self._handlers: dict[int, object] = {}
 
     def add(self, run: ActiveRun) -> None:
+        """Keep the lease of a run that begins here, and hear signals for it where handlers can be set."""
         with self._lock:
             self._runs[id(run)] = (run, run.clock.ticks())
             if self._thread is None:
@@ -89,6 +90,7 @@ class LeaseKeeper:
             self._announce()
 
     def remove(self, run: ActiveRun) -> None:
+        """Let a run go that is over here; with the last one signals mean what they meant before."""
         with self._lock:
             self._runs.pop(id(run), None)
             self._announce()
@@ -97,6 +99,7 @@ class LeaseKeeper:
 
     @property
     def active(self) -> list[ActiveRun]:
+        """Return the runs under way here, in the order they began."""
         with self._lock:
             return [run for run, _ in self._runs.values()]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ def now(run: ActiveRun, call: RuntimeCall, op: Now) -> Moment:
 
 
 def append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
+    """Append records, held at the gate when something starts after them. Crash: as `appended`."""
     if op.starts:
         gate(run)
     entry = appended(run, op)
@@ -83,6 +84,7 @@ def gate(run: ActiveRun) -> None:
 
 
 def park(run: ActiveRun) -> None:
+    """Wait until no body runs any more or the run has to stop, then raise the signal that unwinds."""
     run.park()
     try:
         run.bell.wait(lambda: run.obstacle() is not None)
@@ -92,6 +94,7 @@ def park(run: ActiveRun) -> None:
 
 
 def ask(run: ActiveRun, call: RuntimeCall, op: Ask) -> None:
+    """Record a question and park. Crash: not asked, and the next resume asks; or asked."""
     append(run, call, asked(op))
     run.asking = True
     park(run)
@@ -102,6 +105,7 @@ def asked(op: Ask) -> Append:
 
 
 def wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
+    """Wait for a recorded time, or leave with --no-wait; cut short when the run asks or stops."""
     until = parse_time(op.until)
     if run.clock.now() >= until:
         return
@@ -127,12 +131,13 @@ def note_waiting(run: ActiveRun, op: Wait) -> None:
         run.waiting = min(run.waiting or (op.until, op.reason), (op.until, op.reason))
 
 
-def remaining(run: ActiveRun, until: Any) -> float:
-    left: timedelta = until - run.clock.now()
-    return left.total_seconds()
+def remaining(run: ActiveRun, until: datetime) -> float:
+    """Return the seconds left until a time, negative when it is over."""
+    return (until - run.clock.now()).total_seconds()
 
 
 def interrupted(run: ActiveRun) -> bool:
+    """Say whether a wait has to end before its time."""
     return run.asking or run.waiting is not None or run.obstacle() is not None
 
 
@@ -140,6 +145,7 @@ def interrupted(run: ActiveRun) -> bool:
 
 
 def keep(run: ActiveRun, call: RuntimeCall, op: Keep) -> Artifact:
+    """Make bytes durable as a file. Crash: a file that no record points at, which `doctor` lists."""
     try:
         return run.journal.artifacts.keep(op.data, op.media_type)
     except UnavailableError as error:
@@ -147,6 +153,7 @@ def keep(run: ActiveRun, call: RuntimeCall, op: Keep) -> Artifact:
 
 
 def keep_files(run: ActiveRun, call: RuntimeCall, op: KeepFiles) -> tuple[list[dict[str, Any]], list[Artifact]]:
+    """Make the files of an output durable. Raises: NotEncodable when one is not there. Crash: as `keep`."""
     entries: list[dict[str, Any]] = []
     artifacts: list[Artifact] = []
     for path in op.paths:
@@ -180,6 +187,7 @@ def as_source(descriptor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def may_send(run: ActiveRun, call: RuntimeCall, op: MaySend) -> bool:
+    """Say whether what was intended may still be sent; a signal when the lease is lost."""
     if run.broken is not None:
         raise run.obstacle() or AssertionError
     return run.clock.ticks() - op.ticks <= run.lease_s / 3
@@ -221,7 +229,10 @@ def _may_have_sent(run: ActiveRun, owner: ClaimRow) -> bool:
 
 
 def _claim(run: ActiveRun, call: RuntimeCall, key: str, request_digest: str, instead_of: str | None) -> ClaimRow:
-    """Own a key or learn who does; a row that was not written with our seal key ends the journey."""
+    """Own a key or learn who does; a row that was not written with our seal key ends the journey.
+
+    Crash: the key is as it was, or ours without an intent, which the next resume goes on from.
+    """
     sealer = run.journal.sealer
     row = sealer.sealed(ClaimRow(key, run.run_id, call.path, request_digest, format_time(run.clock.now())))
     try:

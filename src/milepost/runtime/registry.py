@@ -14,10 +14,12 @@ _CALLS: dict[str, dict[str, StepSpec | EffectSpec]] = {}
 
 
 def register_task(spec: TaskSpec) -> None:
+    """Remember a task; one declared again in the same place replaces the older."""
     _TASKS.setdefault(spec.name, {})[spec.where] = spec
 
 
 def register_call(spec: StepSpec | EffectSpec) -> None:
+    """Remember a step or an effect; one declared again in the same place replaces the older."""
     _CALLS.setdefault(spec.name, {})[spec.where] = spec
 
 
