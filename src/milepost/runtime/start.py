@@ -24,7 +24,7 @@ from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact, Steps
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import TaskSpec
-from milepost.records.canonical import canonical, digest, parse
+from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.fingerprint import fingerprint
 from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, Pointer, RunStarted, RunStatus
@@ -179,8 +179,9 @@ def _input_sources(task: TaskSpec, encoded: bytes, run: ActiveRun) -> Artifact |
     if not task.arguments.holds_paths:
         return None
     paths = [Path(path) for _, path in find_paths(task.arguments.decode(encoded))]
-    seen = [{"role": "read", **observe(of_path(path).descriptor(), seal_key=run.seal_key).to_json()} for path in paths]
-    return _kept(run, canonical(seen)) if seen else None
+    seen = [observe(of_path(path).descriptor(), seal_key=run.seal_key) for path in paths]
+    entries: list[Json] = [{"role": "read", **observation.to_json()} for observation in seen]
+    return _kept(run, canonical(entries)) if entries else None
 
 
 def _resume(
