@@ -17,6 +17,7 @@ from milepost.protocol.keys import NAME_LENGTH_MAX
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.fork import fork_run
 from milepost.runtime.opening import Opened
+from milepost.stores.contract import Store
 
 
 @click.command("fork")
@@ -35,7 +36,7 @@ def command(run_id: str, step: str, new_id: str | None, as_json: bool) -> int:
       milepost fork october --from match --run-id october-b
     """
     store = the_store()
-    _declare(read_whole(store, run_id))
+    _declare(store, read_whole(store, run_id))
     name = new_id if new_id is not None else f"{run_id[: NAME_LENGTH_MAX - 10]}-fork-{secrets.token_hex(2)}"
     fork_run(store, run_id, step, name, seal_key=seal_key(), clock=SystemClock(), environ=os.environ)
     kept = read_whole(store, name).snapshot
@@ -55,11 +56,11 @@ def command(run_id: str, step: str, new_id: str | None, as_json: bool) -> int:
     return 0
 
 
-def _declare(opened: Opened) -> None:
+def _declare(store: Store, opened: Opened) -> None:
     """Import the run's task, so that it is known which of its effects share their keys with other runs."""
     started = opened.snapshot.started
     try:
         if started is not None:
-            started_task(started)
+            started_task(started, store, opened.row.run_id)
     except MilepostError as error:
         note(f'Its task cannot be imported, so open keys of scope="task" stay with {opened.row.run_id}: {error}')

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from milepost.cli.carry_out import result_data
 from milepost.cli.load import AnyTask, load_task
 from milepost.cli.opened import read_whole
 from milepost.cli.output import emit, note, say
+from milepost.cli.whereabouts import go_to
 from milepost.errors import RunUnstarted
 from milepost.records.model import RunStarted
 from milepost.runtime.keeping import Artifacts
@@ -16,23 +14,22 @@ from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
 
 
-def recorded_task(store: Store, opened: Opened) -> AnyTask:
-    """Return the task of a run that can be trusted. Raises: what keeps it from being trusted or found."""
+def recorded_task(store: Store, opened: Opened, *, named: str | None = None) -> AnyTask:
+    """Return the task of a run that can be trusted; `named` is where a person says it is now.
+
+    Raises: what keeps it from being trusted or found.
+    """
     started = opened.snapshot.started
     if opened.refusal is not None:
         raise opened.refusal
     if started is None:
         raise RunUnstarted(run_id=opened.row.run_id, location=store.location)
-    return started_task(started)
+    return started_task(started, store, opened.row.run_id, named=named)
 
 
-def started_task(started: RunStarted) -> AnyTask:
-    """Go to the folder a run was started in and import its task. Raises: UnknownTask."""
-    if Path(started.folder).is_dir():
-        os.chdir(started.folder)
-    else:
-        note(f"The folder of the run is gone: {started.folder}; going on in {Path.cwd()}.")
-    return load_task(started.target)
+def started_task(started: RunStarted, store: Store, run_id: str, *, named: str | None = None) -> AnyTask:
+    """Go to the folder a run was started in, or to where it was moved, and import its task. Raises: UnknownTask."""
+    return load_task(go_to(started, store.location, run_id, named=named))
 
 
 def tell_result(store: Store, run_id: str, *, as_json: bool) -> int:
