@@ -254,9 +254,10 @@ def test_a_read_only_folder_is_refused_before_anything_runs(small_disk: Path) ->
     path = small_disk / "store.sqlite"
     SqliteStore(path, create=True).close()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    for create in (True, False):
-        with pytest.raises(StoreUnavailable, match="not writable"):
-            SqliteStore(path, create=create)
+    with pytest.raises(StoreUnavailable, match="not writable"):
+        SqliteStore(path, create=True)
+    with opened(path) as plan, pytest.raises(StoreUnavailable, match="not writable"):
+        plan.run("r", 10)
     with pytest.raises(StoreUnavailable, match="Read-only"):
         SqliteStore(small_disk / "sub" / "new.sqlite", create=True)
     assert ran == []

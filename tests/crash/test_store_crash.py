@@ -275,12 +275,40 @@ def test_a_full_disk_stops_the_run_and_the_store_goes_on_when_there_is_space(sma
         assert not list(store.folder.rglob("*unfinished*"))
 
 
-def test_a_read_only_folder_is_refused_and_left_alone(small_disk: Path) -> None:
+def test_a_store_on_a_read_only_disk_is_read_and_left_alone(small_disk: Path) -> None:
+    """Reading needs no lease and no right to write; what would write says why it cannot."""
     path = small_disk / "store.sqlite"
-    SqliteStore(path, create=True).close()
+    with closing(SqliteStore(path, create=True)) as store:
+        lease = new_run(store, "r")
+        store.append(batch(lease, 1)).wait()
+        store.release(lease)
+    there = sorted(entry.name for entry in small_disk.iterdir())
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with closing(SqliteStore(path, create=False)) as store:
+        assert seqs(store) == [1]
+        assert [run.run_id for run in store.runs()] == ["r"]
+        assert [finding.found for finding in store.check() if finding.check == "writable"] == [
+            f"{path} is not writable: the store is read-only"
+        ]
+        with pytest.raises(StoreUnavailable, match=r"write failed: .* is not writable"):
+            store.acquire("r", HERE)
     with pytest.raises(StoreUnavailable, match="is not writable"):
-        SqliteStore(path, create=False)
+        SqliteStore(path, create=True)
     with pytest.raises(StoreUnavailable, match="create failed: Read-only file system"):
         SqliteStore(small_disk / "other.sqlite", create=True)
-    assert [entry.name for entry in small_disk.iterdir()] == ["store.sqlite"]
+    assert sorted(entry.name for entry in small_disk.iterdir()) == there
+
+
+def test_records_that_only_the_wal_holds_are_never_read_past(small_disk: Path) -> None:
+    """Without its -shm a WAL cannot be read on a read-only disk: older records would pass for the newest ones."""
+    path = small_disk / "store.sqlite"
+    with closing(SqliteStore(path, create=True)) as store:
+        lease = new_run(store, "r")
+        store.append(batch(lease, 1)).wait()
+        for name in ("store.sqlite", "store.sqlite-wal"):
+            (small_disk / f"copy-{name}").write_bytes((small_disk / name).read_bytes())
+    for name in ("copy-store.sqlite", "copy-store.sqlite-wal"):
+        assert (small_disk / name).stat().st_size
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StoreUnavailable, match=r"the newest commits are in .*copy-store\.sqlite-wal"):
+        SqliteStore(small_disk / "copy-store.sqlite", create=False)

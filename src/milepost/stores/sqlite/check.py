@@ -14,7 +14,7 @@ from milepost.artifacts.files import ArtifactFiles
 from milepost.stores.contract import Finding
 from milepost.stores.sqlite.connection import Reader, settings
 from milepost.stores.sqlite.locks import LockFiles
-from milepost.stores.sqlite.opening import schema_known
+from milepost.stores.sqlite.opening import schema_known, unwritable
 from milepost.stores.sqlite.queries import SQL
 
 FREE_BYTES_MIN = 64 * 1024 * 1024
@@ -26,7 +26,7 @@ NAMED_MAX = 5
 def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles) -> list[Finding]:
     """Return every finding, good ones too. Raises: StoreUnavailable when the file cannot be read at all."""
     return [
-        *_settings(reader),
+        *_settings(reader, path),
         _integrity(reader),
         _references(reader),
         _schema(reader),
@@ -38,7 +38,14 @@ def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles) ->
     ]
 
 
-def _settings(reader: Reader) -> Iterator[Finding]:
+def _settings(reader: Reader, path: Path) -> Iterator[Finding]:
+    place = unwritable(path)
+    if place is not None:
+        hint = (
+            f"Make {place} writable. Until then runs can be looked at and verified, not started, resumed or answered."
+        )
+        yield Finding("writable", False, f"{place} is not writable: the store is read-only", hint)
+        return
     with reader.alone() as connection:
         found = settings(connection)
     for name, expected, value in found:

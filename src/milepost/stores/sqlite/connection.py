@@ -35,6 +35,30 @@ def connect_sqlite(path: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_S)
 
 
+def connect_to_read(path: str) -> sqlite3.Connection:
+    """Open a database file that this process cannot write; nothing is created beside it.
+
+    SQLite wants a `-shm` file beside a WAL database. Where it can make none, the file is read as it is, which is the
+    whole of it only while no `-wal` holds newer commits.
+
+    Raises: StoreUnavailable when one does, sqlite3.Error.
+    """
+    uri = f"{Path(path).absolute().as_uri()}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_S)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        wal = Path(f"{path}-wal")
+        if wal.exists() and wal.stat().st_size:
+            reason = f"the newest commits are in {wal}, which cannot be read here; copy both to a folder you can write"
+            raise StoreUnavailable(location=path, operation="open", reason=reason) from error
+        connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
 def set_up(connection: sqlite3.Connection, location: str) -> None:
     """Set what durability rests on, and fetch it: SQLite may keep another mode in silence.
 
@@ -219,13 +243,16 @@ class Reader:
             self.connection.close()
 
 
-class _Forked:
-    """Stands in a forked child for a connection of its parent's."""
+class _Unusable:
+    """Stands where a connection would: of its parent's in a forked child, one that writes in a read-only store."""
 
     in_transaction = False
 
+    def __init__(self, why: Callable[[], Exception]) -> None:
+        self._why = why
+
     def execute(self, *_: object) -> NoReturn:
-        raise sqlite3.ProgrammingError("this process was forked from the one that opened the store; open it again here")
+        raise self._why()
 
     executemany = execute
 
@@ -242,4 +269,13 @@ def abandoned(connection: sqlite3.Connection) -> sqlite3.Connection:
     import ctypes  # only a forked child pays for it
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-    return cast(sqlite3.Connection, _Forked())
+    return unusable(_forked)
+
+
+def unusable(why: Callable[[], Exception]) -> sqlite3.Connection:
+    """Return a stand-in whose every statement raises `why()`."""
+    return cast(sqlite3.Connection, _Unusable(why))
+
+
+def _forked() -> sqlite3.Error:
+    return sqlite3.ProgrammingError("this process was forked from the one that opened the store; open it again here")

@@ -1,7 +1,8 @@
 """Lock files: how one process knows that another on this machine is dead.
 
 Each lease has a file of its own, `<hash of run id>.<token>.lock`, locked (flock) by the holder's process. The
-kernel frees the lock when that process dies, however it dies. A file that is not there proves nothing.
+kernel frees the lock when that process dies, however it dies. A file that is not there, or cannot be read,
+proves nothing.
 Called by leases and `doctor`.
 """
 
@@ -37,8 +38,8 @@ class LockFiles:
     def is_free(self, run_id: str, token: int) -> bool:
         """Tell whether the process that took this lock is gone: its file is there and nobody locks it."""
         try:
-            handle = os.open(self._path(run_id, token), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
+            handle = os.open(self._path(run_id, token), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except (FileNotFoundError, PermissionError):
             return False
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

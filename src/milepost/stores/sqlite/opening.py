@@ -57,7 +57,8 @@ def prepare(path: Path, *, create: bool, connect: Connect) -> None:
             raise StoreMissing(location=path)
         _create(path, connect)
     _refuse_foreign(path)
-    _refuse_unwritable(path)
+    if create and (place := unwritable(path)) is not None:
+        raise not_writable(path, "open", place)
 
 
 def migrate(connection: sqlite3.Connection, location: str, *, last: int | None = None) -> None:
@@ -133,7 +134,11 @@ def _refuse_foreign(path: Path) -> None:
         raise ForeignDatabase(location=path, reason=f"application_id is {found:#x}, not {APPLICATION_ID:#x}")
 
 
-def _refuse_unwritable(path: Path) -> None:
-    for place in (path, path.parent):
-        if not os.access(place, os.W_OK):
-            raise StoreUnavailable(location=path, operation="open", reason=f"{place} is not writable")
+def unwritable(path: Path) -> Path | None:
+    """Return what keeps this process from writing the store at `path`: its file or its folder. None: nothing."""
+    return next((place for place in (path, path.parent) if not os.access(place, os.W_OK)), None)
+
+
+def not_writable(path: Path, operation: str, place: Path) -> StoreUnavailable:
+    """Return the error of whoever would write to a store that can only be read."""
+    return StoreUnavailable(location=path, operation=operation, reason=f"{place} is not writable")

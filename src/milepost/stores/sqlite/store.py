@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from sqlite3 import Connection
 
 from milepost.artifacts.files import ArtifactFiles
 from milepost.errors import ForeignDatabase, StoreUnavailable
@@ -34,11 +35,11 @@ from milepost.stores.sqlite import inbox, rows
 from milepost.stores.sqlite.carried import CarriedArtifacts
 from milepost.stores.sqlite.check import check
 from milepost.stores.sqlite.committer import AppendTicket, Committer
-from milepost.stores.sqlite.connection import Connect, Reader, Writer, connect_sqlite, set_up
+from milepost.stores.sqlite.connection import Connect, Reader, Writer, connect_sqlite, connect_to_read, set_up, unusable
 from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.leases import Leases
 from milepost.stores.sqlite.locks import LockFiles
-from milepost.stores.sqlite.opening import migrate, prepare, schema_of
+from milepost.stores.sqlite.opening import migrate, not_writable, prepare, schema_known, schema_of, unwritable
 from milepost.stores.sqlite.prune import prune
 from milepost.stores.sqlite.queries import SQL
 from milepost.stores.sqlite.writing import BatchWriter
@@ -49,7 +50,7 @@ class SqliteStore:
 
     Args:
         path: the database file; its folder is created with it.
-        create: make a new store when there is none.
+        create: make a new store when there is none. Without it, a store that cannot be written opens for reading.
         connect: opens a connection to the file it is given, in autocommit mode, usable from any thread.
 
     Crash: a new store is there whole or not at all.
@@ -65,7 +66,7 @@ class SqliteStore:
         connect = connect or connect_sqlite
         with translated(self.location, "open"):
             prepare(self.path, create=create, connect=connect)
-            self._connect(connect)
+            self._open(connect)
         self._carried = CarriedArtifacts(self._reader)
         self._leases = Leases(self._writer, self._locks)
         self._batches = BatchWriter(self._writer, self._files.path)
@@ -73,19 +74,39 @@ class SqliteStore:
         self._newest: dict[str, AppendTicket] = {}  # of each run that is held here
         _open_stores.add(self)
 
-    def _connect(self, connect: Connect) -> None:
+    def _open(self, connect: Connect) -> None:
+        place = unwritable(self.path)
         with ExitStack() as undo:
-            writing = undo.enter_context(closing(connect(self.location)))
-            if schema_of(writing, self.location) == 0:  # refuses a newer store, too, before any setting is touched
-                raise ForeignDatabase(location=self.location, reason="it has our application_id but not our tables")
-            set_up(writing, self.location)
-            migrate(writing, self.location)
-            reading = undo.enter_context(closing(connect(self.location)))
-            set_up(reading, self.location)
+            if place is None:
+                writing, reading = self._connected(connect, undo)
+            else:
+                writing, reading = self._connected_to_read(place, undo)
             self._writer = Writer(writing, self.path)
             self._reader = Reader(reading, self.location)
             self.store_id: str = self._reader.one("open", SQL["store_id"])[0]
             undo.pop_all()
+
+    def _connected(self, connect: Connect, undo: ExitStack) -> tuple[Connection, Connection]:
+        writing = undo.enter_context(closing(connect(self.location)))
+        self._schema(writing)  # refuses a newer store, too, before any setting is touched
+        set_up(writing, self.location)
+        migrate(writing, self.location)
+        reading = undo.enter_context(closing(connect(self.location)))
+        set_up(reading, self.location)
+        return writing, reading
+
+    def _connected_to_read(self, place: Path, undo: ExitStack) -> tuple[Connection, Connection]:
+        reading = undo.enter_context(closing(connect_to_read(self.location)))
+        found = self._schema(reading)
+        if found < schema_known():
+            raise not_writable(self.path, f"bring schema {found} up to {schema_known()}", place)
+        return unusable(lambda: not_writable(self.path, "write", place)), reading
+
+    def _schema(self, connection: Connection) -> int:
+        found = schema_of(connection, self.location)
+        if found == 0:
+            raise ForeignDatabase(location=self.location, reason="it has our application_id but not our tables")
+        return found
 
     # ── runs and leases ──
 
