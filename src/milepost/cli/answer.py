@@ -6,10 +6,11 @@ import shlex
 
 import click
 
+from milepost.cli.answered import checked_result
 from milepost.cli.opened import me, now_text, seal_key, the_store
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, note
-from milepost.runtime.answering import answer_question
+from milepost.runtime.answering import answer_question, find_question
 from milepost.runtime.standing import unanswered
 
 
@@ -26,14 +27,17 @@ def command(
 ) -> int:
     """Answer a question. The first answer stands; a later one is refused and kept in the audit.
 
-    `milepost inbox QUESTION` shows the choices, what each will do, and what it takes. The run acts on the answer
-    when it is resumed.
+    `milepost inbox QUESTION` shows the choices, what each will do, and what it takes. What does not fit is refused
+    and not recorded. The run acts on the answer when it is resumed.
 
     \b
     Example:
       milepost answer q-3f9a2c11d0 keep --note "the new file only has a fixed typo"
     """
     store = the_store()
+    row = find_question(store, question_id)
+    if choice == "applied":
+        result = checked_result(store, row, result)
     given = {"by": by or me(), "at": now_text(), "note": why}
     stands = answer_question(store, question_id, choice, seal_key=seal_key(), ref=ref, result=result, **given)
     left = unanswered(store, stands.run_id)

@@ -94,5 +94,5 @@ def _answer(answer: AnswerRow) -> dict[str, Any]:
 
 def answer_command(question_id: str, choice: Choice) -> str:
     """Return the command that gives an answer, with what the choice takes."""
-    needs = {"ref": " --ref PROVIDERS_ID", "result": " --result JSON"}
+    needs = {"ref": " [--ref PROVIDERS_ID]", "result": " --result JSON"}
     return f"milepost answer {question_id} {choice.name}" + "".join(needs[name] for name in choice.needs)

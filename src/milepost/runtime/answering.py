@@ -98,6 +98,11 @@ def _check_needs(question_id: str, choice: Choice, ref: str | None, result: str 
     for name, given in (("ref", ref), ("result", result)):
         if given is not None and name not in choice.needs:
             raise AnswerRefused(question_id=question_id, reason=f"the choice {choice.name!r} takes no {name}")
+    if "result" in choice.needs and result is None:
+        reason = (
+            f"the choice {choice.name!r} needs --result: what the effect would have returned, as JSON (null if nothing)"
+        )
+        raise AnswerRefused(question_id=question_id, reason=reason)
 
 
 def _json(question_id: str, text: str) -> bytes:

@@ -150,7 +150,7 @@ def test_inbox_shows_evidence_choices_and_the_command_for_each(shell: Shell) -> 
     said = shell.run("inbox", question).out
     assert "Nobody knows whether shout[done] happened" in said
     assert "word: done" in said
-    for choice in ("applied --ref PROVIDERS_ID --result JSON", "not-applied", "stop"):
+    for choice in ("applied [--ref PROVIDERS_ID] --result JSON", "not-applied", "stop"):
         assert f"milepost answer {question} {choice}" in said
     assert shell.run("inbox", question, "--json").json["evidence"]["request"]
 
@@ -161,6 +161,8 @@ def test_inbox_shows_evidence_choices_and_the_command_for_each(shell: Shell) -> 
         (("maybe",), "its choices are applied, not-applied, stop"),
         (("not-applied", "--ref", "R"), "takes no ref"),
         (("applied", "--result", "DONE"), "the result is not JSON"),
+        (("applied", "--ref", "R-1"), "needs --result"),
+        (("applied", "--result", "44"), "does not fit shout[done], at $: expected str, found int"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_refused(shell: Shell, words: tuple[str, ...], says: str) -> None:
@@ -172,6 +174,24 @@ def test_an_answer_that_does_not_fit_is_refused(shell: Shell, words: tuple[str, 
     assert (ended.status, ended.err.partition(":")[0]) == (3, "answer-refused")
     assert says in ended.err
     assert shell.question() == question
+
+
+def test_an_effect_without_a_result_is_applied_without_one(shell: Shell) -> None:
+    """Nothing is nothing: nobody has to type null."""
+    shell.run("run", "letters.py:mute", "--run-id", "one", DIE_SHOUTING="1")
+    shell.run("resume", "one")
+    assert shell.run("answer", shell.question(), "applied").status == 0
+    assert shell.run("resume", "one").status == 0
+
+
+def test_an_answer_about_a_task_that_is_gone_is_still_taken(shell: Shell) -> None:
+    """Who decides need not have the code; the resume looks at the type then."""
+    shell.run(*RUN, DIE_SHOUTING="1")
+    shell.run("resume", "one")
+    question = shell.question()
+    (shell.folder / "letters.py").rename(shell.folder / "moved.txt")
+    assert shell.run("answer", question, "applied").status == 3
+    assert shell.run("answer", question, "applied", "--result", "44").status == 0
 
 
 def test_doctor_is_0_when_all_is_well_and_3_when_not(shell: Shell) -> None:

@@ -79,6 +79,17 @@ def letters(names: list[str], shouted: str = "done") -> int:
     return count(written)
 
 
+@effect
+def hush(key: Key) -> None:
+    if os.environ.get("DIE_SHOUTING"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@task
+def mute() -> None:
+    hush()
+
+
 # ── hostile texts ──
 
 
