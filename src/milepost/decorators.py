@@ -117,6 +117,17 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return decorator if function is None else decorator(function)
 
 
+@overload
+def effect(  # type: ignore[overload-overlap]
+    function: Callable[Concatenate[Key, P], Coroutine[Any, Any, Applied[R]]], /
+) -> AsyncEffect[P, R]: ...
+@overload
+def effect(function: Callable[Concatenate[Key, P], Coroutine[Any, Any, R]], /) -> AsyncEffect[P, R]: ...  # type: ignore[overload-overlap]
+@overload
+def effect(function: Callable[Concatenate[Key, P], Applied[R]], /) -> Effect[P, R]: ...
+@overload
+def effect(function: Callable[Concatenate[Key, P], R], /) -> Effect[P, R]: ...
+@overload
 def effect(
     *,
     name: str | None = None,
@@ -133,7 +144,8 @@ def effect(
     unwatched: Sequence[str] = (),
     version: str | None = None,
     scope: Literal["run", "task"] = "run",
-) -> _EffectDecorator:
+) -> _EffectDecorator: ...
+def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function whose first parameter is a Key an effect: one write to an outside system.
 
     lookup: asks the provider for the key and answers Found, NotFound or CannotTell; needs settle, how long after a
@@ -141,7 +153,8 @@ def effect(
     nothing happened. ref: the provider's reference id in a result. permission: what the task must hold.
     scope="task": the key is shared by all runs of the task. Raises: BadOption, BadName, NotEncodable.
     """
-    return _EffectDecorator(dict(locals()))
+    decorator = _EffectDecorator(options)
+    return decorator if function is None else decorator(function)
 
 
 @overload

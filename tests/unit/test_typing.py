@@ -110,6 +110,16 @@ async def post_async(key: Key, mismatch: Mismatch) -> Applied[Receipt]:
     return Applied(Receipt(1), ref="no. 1")
 
 
+@effect
+def bare(key: Key, n: int) -> str:
+    return str(n)
+
+
+@effect
+async def bare_async(key: Key, n: int) -> Applied[str]:
+    return Applied(str(n))
+
+
 @effect()
 def mail(key: Key, address: str, *, password: Secret) -> Applied[int]:
     return Applied(1)
@@ -167,6 +177,8 @@ assert_type(reconcile.options(wait=False).resume("2026-10"), list[Receipt])
 assert_type(reconcile("2026-10"), list[Receipt])
 assert_type(asyncio.run(reconcile_async.run("r", "2026-10", limit=4)), int)
 assert_type(asyncio.run(reconcile_async.options(wait=False).resume("r")), int)
+assert_type(bare.plain(Key("test"), 1), str)
+assert_type(asyncio.run(bare_async.plain(Key("test"), 1)), str)
 assert_type(post.plain(Key("test"), Mismatch("a", Decimal(1))), Receipt)
 assert_type(asyncio.run(post_async.plain(Key("test"), Mismatch("a", Decimal(1)))), Receipt)
 """
@@ -244,6 +256,11 @@ def scoped(key: Key, x: int) -> int:
 @effect(settle=30)  # planted: no timedelta
 def settled(key: Key, x: int) -> int:
     return x
+
+
+@effect  # planted: its first parameter is no Key
+def keyless_and_bare(n: int) -> int:
+    return n
 
 
 @effect()  # planted: its first parameter is no Key
