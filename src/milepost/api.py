@@ -20,7 +20,7 @@ from milepost.protocol.outcomes import Applied
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.runtime import leases
 from milepost.runtime.active import Options, RunOptions
-from milepost.runtime.adrive import drive_call_async
+from milepost.runtime.adrive import awaitable
 from milepost.runtime.children import refuse_strangers
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.context import here_or_refused
@@ -100,7 +100,7 @@ class Step(_Callable, Generic[P, R]):
         if scope is None:
             _outside(self.spec.name)
             return asyncio.to_thread(self.spec.function, *args, **kwargs)
-        return drive_call_async(scope.begin(self.spec, args, kwargs))
+        return awaitable(scope.begin(self.spec, args, kwargs))
 
     def map(self: Callable[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
         """Run the step for each item, each with its own checkpoint, at most `concurrency` at once; results in order."""
@@ -127,7 +127,7 @@ class AsyncStep(_Callable, Generic[P, R]):
         if scope is None:
             _outside(self.spec.name)
             return self.spec.function(*args, **kwargs)  # type: ignore[no-any-return]
-        return drive_call_async(scope.begin(self.spec, args, kwargs))
+        return awaitable(scope.begin(self.spec, args, kwargs))
 
     aio = __call__
 
@@ -163,7 +163,7 @@ class Effect(_Callable, Generic[P, R]):
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Send from an async task: the call in a thread, the loop stays free."""
-        return drive_call_async(_scope_for_effect(self.spec).begin(self.spec, args, kwargs))
+        return awaitable(_scope_for_effect(self.spec).begin(self.spec, args, kwargs))
 
     def map(self: Callable[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
         """Send once for each item, at most `concurrency` at once; results in order. Needs key=."""
@@ -188,7 +188,7 @@ class AsyncEffect(_Callable, Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Send once, or return the recorded result."""
-        return drive_call_async(_scope_for_effect(self.spec).begin(self.spec, args, kwargs))
+        return awaitable(_scope_for_effect(self.spec).begin(self.spec, args, kwargs))
 
     aio = __call__
 
@@ -325,7 +325,7 @@ class Sleep:
     def aio(self, duration: timedelta | float, *, name: str = "sleep") -> Coroutine[Any, Any, None]:
         """As a call, without blocking the loop."""
         scope, spec, seconds = self._ready(duration, name)
-        return drive_call_async(scope.begin(spec, (seconds,), {}))
+        return awaitable(scope.begin(spec, (seconds,), {}))
 
     def _ready(self, duration: timedelta | float, name: str) -> tuple[Scope, StepSpec, float]:
         seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)

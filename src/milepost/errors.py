@@ -53,11 +53,10 @@ def _rebuild(cls: type[MilepostError], facts: dict[str, object]) -> MilepostErro
 
 
 class MisuseError(MilepostError):
-    """The calling code or command is wrong; nothing ran."""
+    """The calling code or command is wrong. Found in mid-run, what is recorded stands."""
 
     code = "misuse"
     hint = "Correct the call and start again."
-    exit_status = 2
 
 
 class BadName(MisuseError):
@@ -139,6 +138,12 @@ class OutsideRun(MisuseError):
     )
 
 
+class NotAwaited(MisuseError):
+    code = "not-awaited"
+    sentence = "run {run_id}: {path} was called and not awaited: it never began, and the body that called it returned"
+    hint = "Await it, or give it to a task (`asyncio.create_task`, a `TaskGroup`): the body waits for that."
+
+
 class CalledInside(MisuseError):
     code = "called-inside"
     sentence = "{path!r} is called inside {inside}, which holds no steps and no effects"
@@ -171,9 +176,7 @@ class RefusedError(MilepostError):
 class CorruptRecord(RefusedError):
     code = "corrupt-record"
     sentence = "run {run_id}: {record} cannot be trusted: {reason}"
-    hint = (
-        "Nothing was changed. `milepost verify RUN` tells more; `milepost fork RUN --from STEP` goes on from before it."
-    )
+    hint = "`milepost verify RUN` tells more; `milepost fork RUN --from STEP` goes on from before it."
 
 
 class SealKeyMissing(RefusedError):

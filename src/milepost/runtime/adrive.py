@@ -50,6 +50,11 @@ _THREADS_MAX = 64
 _pool = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="milepost-body")
 
 
+def awaitable(call: RuntimeCall) -> Coroutine[Any, Any, Any]:
+    """Return what brings a named call to its end when it is awaited."""
+    return call.scope.to_come(call.path, drive_call_async(call))
+
+
 async def drive_call_async(call: RuntimeCall) -> Any:
     """Bring one named call to its end without blocking the loop."""
     scope = call.scope
@@ -237,11 +242,18 @@ async def _run_here(scope: Scope, call: RuntimeCall, function: Callable[[], Awai
         error = raised
     finally:
         current.reset(token)
-    if scope.has_calls_to_come:
-        await asyncio.sleep(0)  # a task created on the body's last line begins now
+    await _tasks_begun(scope)
     while not scope.end():
         await scope.run.bell.wait_async(lambda: scope.active == 0)
     return bodies.ended(scope, value, error, began)
+
+
+async def _tasks_begun(scope: Scope) -> None:
+    """Let tasks begin that were created on the body's last line. What no task holds by then is not awaited."""
+    waiting = bool(scope.unbegun())
+    while waiting:
+        await asyncio.sleep(0)
+        waiting = not {task.get_coro() for task in asyncio.all_tasks()}.isdisjoint(scope.unbegun().values())
 
 
 async def _run_in_thread(call: RuntimeCall, work: Callable[[], Ended]) -> Ended:

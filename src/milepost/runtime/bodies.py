@@ -23,21 +23,25 @@ from milepost.runtime.scope import RuntimeCall, Scope, current
 
 
 def body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
+    """Run the function of a step, or the plan."""
     return run_in(scope_of_body(run, call), lambda: call.spec.function(*call.args, **(call.kwargs or {})))
 
 
 def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
+    """Run the function of an effect with its key and its recorded arguments: this reaches the provider."""
     args, kwargs = recorded_arguments(call)
     function = crash.function_to_send(call)
     return run_in(scope_of_effect(run, call), lambda: function(Key(op.key), *args, **kwargs))
 
 
 def scope_of_body(run: ActiveRun, call: RuntimeCall) -> Scope:
+    """Return a new scope for the body of a step; of the plan, which no call made."""
     state = run.snapshot.steps.get(call.path)
     return Scope(run, call.path, call if call.scope is not None else None, state.attempt if state else 1)
 
 
 def scope_of_effect(run: ActiveRun, call: RuntimeCall) -> Scope:
+    """Return a new scope for an effect's function, which holds no calls."""
     return Scope(run, call.path, call, inside=f"effect {call.spec.name}")
 
 
@@ -73,6 +77,7 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
         error = scope.signalled
     elif isinstance(error, BaseExceptionGroup):
         error = signal_in(error) or error
+    error = error or scope.forgotten()
     if error is None:
         scope.note_caught()
     return Ended(
@@ -107,6 +112,7 @@ def without_calls(run: ActiveRun, call: RuntimeCall, inside: str) -> Iterator[No
 
 
 def verify(run: ActiveRun, call: RuntimeCall, op: Verify) -> tuple[str, str] | None:
+    """Ask each verifier in order; return the name and the reason of the first that refuses."""
     for verifier in call.spec.verifiers:
         try:
             with without_calls(run, call, f"verifier {verifier.name}"):
@@ -119,10 +125,12 @@ def verify(run: ActiveRun, call: RuntimeCall, op: Verify) -> tuple[str, str] | N
 
 
 def verdict_of(call: RuntimeCall, verifier: Verifier, output: object) -> object:
+    """Return what a verifier says of an output; an asynchronous one says it when it is awaited."""
     return verifier.call(output, **{name: call.bound[name] for name in verifier.inputs})
 
 
 def raised_in(error: BaseException) -> str:
+    """Return what a user's function raised as it may be kept: redacted and cut."""
     return str(error_record(error))
 
 
@@ -138,6 +146,7 @@ def refusal(verdict: object) -> str | None:
 
 
 def look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] | NotFound | CannotTell:
+    """Ask the provider through the user's lookup."""
     try:
         with without_calls(run, call, f"the lookup of {call.spec.name}"):
             return answer_of(answer(call, op.key))
@@ -146,11 +155,13 @@ def look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] | NotFo
 
 
 def answer(call: RuntimeCall, key: str) -> object:
+    """Return what a lookup says of a key; an asynchronous one says it when it is awaited."""
     args, kwargs = recorded_arguments(call)
     return call.spec.lookup(Key(key), *args, **kwargs)
 
 
 def answer_of(said: object) -> Found[Any] | NotFound | CannotTell:
+    """Read a lookup's answer: whatever is not one of the three is cannot-tell."""
     if isinstance(said, CannotTell):
         return CannotTell(kept_text(str(said.reason)))
     if isinstance(said, (Found, NotFound)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -55,8 +55,20 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
     return results
 
 
-async def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
-    """As `map_calls`, on the running loop. A TaskGroup that gives up lets running items finish, too."""
+def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> Coroutine[Any, Any, list[Any]]:
+    """As `map_calls`, on the running loop, when it is awaited."""
+    work = _mapped(calls, concurrency)
+    return calls[0].scope.to_come(_name(calls), work) if calls else work
+
+
+def _name(calls: list[RuntimeCall]) -> str:
+    return f"{calls[0].spec.name}.map of {len(calls)} from {calls[0].path}"
+
+
+async def _mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
+    """Carry out calls on the running loop. A TaskGroup that gives up lets running items finish, too."""
+    if calls:
+        calls[0].scope.begun(_name(calls))
     errors: list[BaseException] = []
 
     def cancel(task: asyncio.Task[Any], passed_on: bool) -> None:

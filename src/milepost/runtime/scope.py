@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
+from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-from milepost.errors import BadName, CalledInside, DuplicateStep, OutsideRun, RunStopping, Signal
+from milepost.errors import BadName, CalledInside, DuplicateStep, NotAwaited, OutsideRun, RunStopping, Signal
 from milepost.protocol.call import Call
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Ended
+from milepost.protocol.questions import listed
 from milepost.protocol.spec import EffectSpec, StepSpec
 from milepost.records.canonical import digest
 from milepost.records.fingerprint import fingerprint
@@ -66,7 +68,7 @@ class Scope:
 
     __slots__ = (
         "_counts",
-        "_waiting",
+        "_to_come",
         "active",
         "attempt",
         "call",
@@ -92,7 +94,7 @@ class Scope:
         self.signalled: Signal | None = None
         self.has_ended = False
         self.active = 0  # calls of this body under way
-        self._waiting = 0  # calls that were named and are not under way yet
+        self._to_come: dict[str, Coroutine[Any, Any, Any]] = {}  # named, and to begin when they are awaited
         self.spent: dict[str, Any] = {}
         self.unsettled: dict[str, tuple[Record, bool]] = {}  # failures the plan was told of and may have caught
         self._counts: dict[str, int] = {}
@@ -113,7 +115,6 @@ class Scope:
         with self.run.lock:
             path = self._name(spec, item_key, branch, encoded)
             self.expected.pop(path, None)
-            self._waiting += 1
         run = self.run
         return RuntimeCall(
             spec=spec,
@@ -153,6 +154,7 @@ class Scope:
             scope = scope.call.scope
 
     def check_process(self, name: str) -> None:
+        """Refuse a forked child. Raises: OutsideRun."""
         if self.pid != os.getpid():
             raise OutsideRun(path=name, reason="this process was forked from the one that holds the run")
 
@@ -235,10 +237,11 @@ class Scope:
             if self.active > 0:
                 self.run.busy += 1
             self.active += 1
-            self._waiting -= 1
+            self.begun(call.path)
             call.unclaimed = self._unclaimed(call)
 
     def leave(self) -> None:
+        """Count a call as over; wake whoever waits for the body to be quiet."""
         with self.run.lock:
             self.active -= 1
             if self.active > 0:
@@ -246,10 +249,25 @@ class Scope:
         if self.run.watched:
             self.run.changed()
 
-    @property
-    def has_calls_to_come(self) -> bool:
-        """Say whether calls were named that are not under way: tasks created on the body's last line."""
-        return self._waiting > 0
+    def to_come(self, path: str, work: Coroutine[Any, Any, R]) -> Coroutine[Any, Any, R]:
+        """Remember a call that begins when it is awaited; `work` bears its name for whoever forgets it."""
+        work.__qualname__ = path  # type: ignore[attr-defined]  # typeshed leaves it out
+        self._to_come[path] = work
+        return work
+
+    def begun(self, path: str) -> None:
+        self._to_come.pop(path, None)
+
+    def unbegun(self) -> dict[str, Coroutine[Any, Any, Any]]:
+        """Return calls that were named and did not begin; one whose task was cancelled before is none of them."""
+        return {path: work for path, work in list(self._to_come.items()) if getcoroutinestate(work) == CORO_CREATED}
+
+    def forgotten(self) -> NotAwaited | None:
+        """Close what the body called and did not await, and return the error that says so."""
+        unbegun = self.unbegun()
+        for work in unbegun.values():
+            work.close()
+        return NotAwaited(run_id=self.run.run_id, path=listed(list(unbegun))) if unbegun else None
 
     def end(self) -> bool:
         """End the body, after which nothing is called from it; False while calls are under way."""
