@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -16,7 +14,7 @@ from milepost.cli.words import clock_time
 from milepost.errors import RefusedError
 from milepost.protocol.snapshot import age
 from milepost.runtime.standing import all_runs
-from milepost.runtime.witness import witness_folder
+from milepost.runtime.witness import no_witness, witness_folder
 from milepost.stores.contract import Finding, Store
 
 
@@ -30,7 +28,7 @@ def command(as_json: bool) -> int:
       milepost doctor
     """
     store = the_store()
-    found = [*store.check(), _clock(store), *_folders(), _seal_key(store)]
+    found = [*store.check(), _clock(store), _witness(), _seal_key(store)]
     well = all(finding.ok for finding in found)
     if as_json:
         emit({"store": store.location, "ok": well, "findings": [asdict(finding) for finding in found]})
@@ -53,13 +51,14 @@ def _clock(store: Store) -> Finding:
     return Finding("clock", False, f"{found}, but the newest record is of {clock_time(newest)}", hint)
 
 
-def _folders() -> Iterator[Finding]:
-    folder = witness_folder(os.environ)
-    place = next((p for p in (folder, *folder.parents) if p.exists()), Path("/"))
-    hint = "Make it writable, or set XDG_STATE_HOME: without a witness a store that went back in time is not noticed."
-    yield Finding(
-        "witness", os.access(place, os.W_OK), f"{folder} ({'there' if place == folder else 'not yet there'})", hint
-    )
+def _witness() -> Finding:
+    folder, trouble = witness_folder(os.environ), no_witness(os.environ)
+    if folder is None or trouble is not None:
+        hint = (
+            "Set XDG_STATE_HOME to a folder you can write: without a witness an older copy of the store is not noticed."
+        )
+        return Finding("witness", False, f"none can be kept: {trouble}", hint)
+    return Finding("witness", True, f"{folder} ({'there' if folder.exists() else 'not yet there'})")
 
 
 def _seal_key(store: Store) -> Finding:

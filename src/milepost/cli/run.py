@@ -9,7 +9,7 @@ import click
 from milepost.cli.carry_out import How, carry_out
 from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import load_task
-from milepost.cli.opened import now, the_store
+from milepost.cli.opened import note_no_witness, now, store_to_start_in
 from milepost.cli.options import RUN, json_option, wait_options
 from milepost.protocol.keys import checked_name
 
@@ -36,7 +36,8 @@ def command(target: str, inputs: tuple[str, ...], run_id: str | None, no_wait: b
     task = load_task(target)
     name = checked_name("run id", run_id if run_id is not None else new_run_id(task.spec.name))
     given = parse_inputs(task.spec, inputs)
-    store = the_store(create=True)
+    store = store_to_start_in()
+    note_no_witness()
     return carry_out(task, name, given, store, How(not no_wait, plain, as_json))
 
 

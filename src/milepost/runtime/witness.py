@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,12 +19,14 @@ _SIZE = 20 + 64 + 16
 class Witness:
     """Remembers (seq, seal) of one run. A witness that cannot be kept is no reason to stop a run: it is optional."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def read(self) -> tuple[int, bytes] | None:
         """Return the newest remembered (seq, seal); None when there is none or it was torn by a power cut."""
+        if self._path is None:
+            return None
         try:
             text = self._path.read_bytes()[:_SIZE].decode("ascii")
             seq, seal = int(text[:20]), bytes.fromhex(text[20:84])
@@ -33,6 +36,8 @@ class Witness:
 
     def write(self, seq: int, seal: bytes) -> None:
         """Overwrite what is remembered. Crash: the older or the newer one, or none."""
+        if self._path is None:
+            return
         try:
             if self._descriptor is None:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,12 +58,34 @@ def _text(seq: int, seal: bytes) -> bytes:
 
 
 def witness_of(store_id: str, run_id: str, environ: Mapping[str, str]) -> Witness:
-    """Return the witness of a run on this machine."""
+    """Return the witness of a run on this machine; one that remembers nothing where there is no place for it."""
+    folder = witness_folder(environ)
     name = hashlib.sha256(f"{store_id}\0{run_id}".encode()).hexdigest()[:40]
-    return Witness(witness_folder(environ) / name)
+    return Witness(None if folder is None else folder / name)
 
 
-def witness_folder(environ: Mapping[str, str]) -> Path:
-    """Return where witnesses are kept: in the user's state folder (XDG_STATE_HOME, else ~/.local/state)."""
-    state = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or "/nonexistent", ".local", "state")
-    return Path(state) / "milepost" / "witness"
+def witness_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where witnesses are kept: in the user's state folder (XDG_STATE_HOME, else ~/.local/state).
+
+    None without a home. A relative XDG_STATE_HOME is ignored
+    (https://specifications.freedesktop.org/basedir-spec/latest/), and a home that is not there is not made.
+    """
+    state, home = Path(environ.get("XDG_STATE_HOME", "")), Path(environ.get("HOME", ""))
+    if not state.is_absolute():
+        if not (home.is_absolute() and home.is_dir()):
+            return None
+        state = home / ".local" / "state"
+    return state / "milepost" / "witness"
+
+
+def no_witness(environ: Mapping[str, str]) -> str | None:
+    """Return why no witness can be written on this machine; None when one can. Leaves nothing behind."""
+    folder = witness_folder(environ)
+    if folder is None:
+        return "there is no home folder, and XDG_STATE_HOME is no absolute path"
+    place = next(place for place in (folder, *folder.parents) if place.exists())
+    try:
+        tempfile.TemporaryFile(dir=place).close()  # rights do not tell: root has them in /proc, too
+    except OSError as error:
+        return f"{place} cannot be written: {error.strerror}"
+    return None
