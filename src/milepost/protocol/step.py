@@ -188,7 +188,10 @@ def _attempt(call: Call[StepSpec]) -> Steps[Kept | None]:
 
 
 def _ask_about_the_end(call: Call[StepSpec], attempt: int, ended: Ended) -> Steps[None]:
-    """Ask when the body left undone what was done before, or left something in doubt; its start is given back."""
+    """Ask when the body left undone what was done before, or left something in doubt; its start is given back.
+
+    Crash: the start counts, or it was given back; either way the next resume runs the body and asks.
+    """
     s = call.snapshot
     left = next(s.open_within(call.path), None)
     if not ended.uncalled and left is None:
@@ -202,6 +205,10 @@ def _ask_about_the_end(call: Call[StepSpec], attempt: int, ended: Ended) -> Step
 
 
 def _start(call: Call[StepSpec]) -> Steps[int]:
+    """Wait out a recorded wait, ask when the starts are used, record the next one; return its number.
+
+    Crash: no start, or one without an end, which counts.
+    """
     now = yield Now()
     state = call.step
     if state is not None and state.until is not None:
@@ -225,6 +232,7 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
 
 
 def starts_max(call: Call[Any]) -> int:
+    """Return how many starts the call's policy allows before a person is asked."""
     return call.spec.retry.attempts if call.spec.retry is not None else STARTS_MAX
 
 
@@ -240,6 +248,7 @@ def _check_size(call: Call[StepSpec]) -> None:
 
 
 def _body_raised(call: Call[StepSpec], attempt: int, ended: Ended) -> Steps[None]:
+    """Give the start back on a signal, else record the failed attempt. Crash: a start without an end, which counts."""
     error = ended.error
     assert error is not None
     if isinstance(error, Signal):

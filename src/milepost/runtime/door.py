@@ -29,7 +29,7 @@ from milepost.errors import (
 )
 from milepost.records.model import QuestionKind
 from milepost.runtime.active import ActiveRun
-from milepost.runtime.journey import Done, StillAsks, plans_own
+from milepost.runtime.journey import HasEnded, StillAsks, plans_own
 
 _QUESTIONS: dict[str, type[QuestionError]] = {
     QuestionKind.SOURCE_CHANGED: SourceChanged,
@@ -54,7 +54,7 @@ def told(run: ActiveRun, error: BaseException) -> BaseException:
         return _asking(run) if run.snapshot.questions else _waiting(run)
     if isinstance(error, RunStopping):
         return RunInterrupted(run_id=run.run_id, signal_number=run.stop_signal or 15)
-    if isinstance(error, Done):
+    if isinstance(error, HasEnded):
         return RunEnded(run_id=run.run_id, status=error.status)
     if isinstance(error, BaseExceptionGroup):
         return told(run, plans_own(run, first_of(error)))

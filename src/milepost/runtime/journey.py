@@ -46,8 +46,8 @@ from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.world import check_sources, check_versions, kept_files
 
 
-class Done(Exception):
-    """The run has ended before: its status. Inside the runtime only."""
+class HasEnded(Exception):
+    """The run ended before this journey: its status. Inside the runtime only."""
 
     def __init__(self, status: RunStatus) -> None:
         self.status = status
@@ -60,14 +60,14 @@ class StillAsks(Exception):
 def journey(run: ActiveRun, call: RuntimeCall, world: World) -> Steps[Any]:
     """Bring a run from where it stands to its end and return the task's result.
 
-    Raises: Done, StillAsks, Signals and whatever the plan raised; the door translates them.
+    Raises: HasEnded, StillAsks, Signals and whatever the plan raised; the door translates them.
     """
     try:
         yield from prepare(run, world)
         ended: Ended = yield Body()
         if ended.error is None:
             return (yield from _finish(run, call, ended))
-    except (Done, StillAsks, GeneratorExit):  # the last: nobody drives this any more
+    except (HasEnded, StillAsks, GeneratorExit):  # the last: nobody drives this any more
         raise
     except BaseException as error:
         yield from _stop(run, error, world)
@@ -99,7 +99,7 @@ def prepare(run: ActiveRun, world: World) -> Steps[None]:
             case rules.Refuse(error=error):
                 raise error
             case rules.Finished(status=status):
-                raise Done(status)
+                raise HasEnded(status)
             case rules.StillAsking():
                 run.asking = True
                 raise StillAsks
@@ -178,11 +178,13 @@ def _check_cancel(run: ActiveRun, world: World) -> None:
 
 
 def _note_versions(versions: Any) -> Steps[None]:
+    """Write old → new and go on. Crash: not noted, and the next resume notes them; or all noted."""
     now = yield Now()
     yield Append([VersionsNoted(at=now.text, what=v.path, old=dict(v.old), new=dict(v.new)) for v in versions])
 
 
 def _put_back(run: ActiveRun, gone: Any) -> Steps[None]:
+    """Put files of outputs back that are gone. Crash: some are back, each whole; the next resume sees to the rest."""
     kept = yield from kept_files(run.snapshot)
     for check in gone:
         put_back(run.journal.artifacts, kept[check.key])
@@ -237,6 +239,7 @@ def _recorded_call(run: ActiveRun, state: EffectState, send: Send) -> Steps[Runt
 
 
 def _settle(run: ActiveRun, state: EffectState, found: Found[Any] | None) -> Steps[None]:
+    """Close an open intent with what the provider or a person said. Crash: it stays open and is settled again."""
     last, answer = state.last, state.answer
     assert last is not None
     key, call = last.intent.key, (yield from _recorded_call(run, state, last))
@@ -254,7 +257,10 @@ def _settle(run: ActiveRun, state: EffectState, found: Found[Any] | None) -> Ste
 
 
 def _finish(run: ActiveRun, call: RuntimeCall, ended: Ended) -> Steps[Any]:
-    """Record the result. No run is finished while a question or an open intent stands."""
+    """Record the result. No run is finished while a question or an open intent stands.
+
+    Crash: the plan is replayed by the next resume, from recorded results only, and ends here again.
+    """
     if ended.uncalled:
         now = yield Now()
         s = run.snapshot
@@ -282,11 +288,7 @@ def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
     if isinstance(error, LeaseLost) or run.broken is not None:
         return
     if isinstance(error, RunStopping) and run.cancelling:
-        run.cancelling = False
-        row = run.journal.store.run(run.run_id)
-        world.cancel = row.cancel if row is not None else None
-        world.sources, world.lookups = (), None
-        yield from prepare(run, world)
+        yield from _end_cancelled(run, world)
         return
     status, noted = RunStatus.FAILED, None
     if isinstance(error, RunPaused):
@@ -302,6 +304,16 @@ def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
     yield Append((record,), wait=True)
 
 
+def _end_cancelled(run: ActiveRun, world: World) -> Steps[None]:
+    """Enter the request that stopped this journey, look open intents up and end the run, or ask about them."""
+    run.cancelling = False
+    row = run.journal.store.run(run.run_id)
+    world.cancel = row.cancel if row is not None else None
+    world.sources, world.lookups = (), None
+    yield from prepare(run, world)
+
+
 def _end(status: RunStatus) -> Steps[None]:
+    """End the run as a person decided. Crash: the next resume ends it."""
     now = yield Now()
     yield Append((RunEnded(at=now.text, status=status),), wait=True)

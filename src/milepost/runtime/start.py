@@ -136,6 +136,7 @@ def _encoded_inputs(task: TaskSpec, inputs: Inputs | None) -> bytes:
 def _first_start(
     task: TaskSpec, lease: Lease, inputs: Inputs, encoded: bytes, store: Store, options: RunOptions, clock: Clock
 ) -> Opening:
+    """Write the first record of a run. Crash: a run without records, which the same start begins again; or begun."""
     sealer = Sealer(lease.run_id, options.seal_key)
     opening = _opening(task, lease, Opened(row_of(store, lease.run_id), sealer), store, options, clock)
     opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
@@ -202,21 +203,37 @@ def _resume(
             return _recorded(task, opened, inputs, encoded, store)
     lease = take(store, run_id, clock, options.lease_s)
     try:
-        opened = read_trusted(store, run_id, options.seal_key)
-        if opened.refusal is not None:
-            raise opened.refusal
-        check_lease(opened, lease)
-        if opened.snapshot.status in ENDED:
-            store.release(lease)
-            return _recorded(task, opened, inputs, encoded, store)
-        if opened.snapshot.started is None and inputs is not None:
-            return _first_start(task, lease, inputs, encoded, store, options, clock)
-        if opened.snapshot.started is None:
-            raise RunUnstarted(run_id=run_id, location=store.location)
-        _check_inputs(opened, inputs, encoded, store)
+        return _taken(task, lease, inputs, encoded, store, options, clock)
     except BaseException:
         store.release(lease)
         raise
+
+
+def _taken(
+    task: TaskSpec,
+    lease: Lease,
+    inputs: Inputs | None,
+    encoded: bytes,
+    store: Store,
+    options: RunOptions,
+    clock: Clock,
+) -> Opening | tuple[Any]:
+    """Read a run anew under the lease and go on with it, unless its journal says that there is nothing to go on with.
+
+    Raises: RefusedError when it cannot be trusted, never began, or has other inputs.
+    """
+    opened = read_trusted(store, lease.run_id, options.seal_key)
+    if opened.refusal is not None:
+        raise opened.refusal
+    check_lease(opened, lease)
+    if opened.snapshot.status in ENDED:
+        store.release(lease)
+        return _recorded(task, opened, inputs, encoded, store)
+    if opened.snapshot.started is None and inputs is not None:
+        return _first_start(task, lease, inputs, encoded, store, options, clock)
+    if opened.snapshot.started is None:
+        raise RunUnstarted(run_id=lease.run_id, location=store.location)
+    _check_inputs(opened, inputs, encoded, store)
     return _going_on(task, lease, opened, store, options, clock)
 
 
