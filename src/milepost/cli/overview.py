@@ -10,8 +10,9 @@ from typing import Any
 from milepost.cli.opened import now
 from milepost.cli.runs import run_object
 from milepost.cli.steps import steps, total_spent
-from milepost.cli.summaries import changed_versions, summary
+from milepost.cli.summaries import summary
 from milepost.cli.words import ago, clock_time, cost, counted, until
+from milepost.protocol.spec import changed_versions
 from milepost.records.model import VersionsNoted
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
@@ -31,7 +32,7 @@ def header_lines(opened: Opened, standing: Standing) -> list[str]:
     if s.started is not None and s.started.forked_from:
         lines.append(f"forked from {s.started.forked_from} before {s.started.forked_at}, family {s.started.family}")
     lines.append("versions: " + (", ".join(f"{name} {value}" for name, value in s.versions.items()) or "none"))
-    changes = [f"{ago(r.at, moment)}: {r.what or 'task'} {changed_versions(r)}" for r in _changes(opened)]
+    changes = [f"{ago(r.at, moment)}: {r.what or 'task'} {changed_versions(r.old, r.new)}" for r in _changes(opened)]
     lines += [f"  changed {line}" for line in changes[-3:]]
     if s.ended is not None and s.ended.error is not None:
         lines.append(summary(s.ended))

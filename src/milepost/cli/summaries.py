@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from milepost.cli.words import clock_time, cost, lasting
+from milepost.protocol.spec import changed_versions
 from milepost.records.model import (
     AnswerEntered,
     CancelEntered,
@@ -43,13 +44,7 @@ def _run_resumed(r: RunResumed) -> str:
 
 
 def _versions_noted(r: VersionsNoted) -> str:
-    return f"versions of {r.what or 'the task'} changed: {changed_versions(r)}"
-
-
-def changed_versions(r: VersionsNoted) -> str:
-    """Say which versions changed and how: `model gpt-x → gpt-y`."""
-    names = sorted(name for name in {*r.old, *r.new} if r.old.get(name) != r.new.get(name))
-    return ", ".join(f"{name} {r.old.get(name, 'none')} → {r.new.get(name, 'none')}" for name in names)
+    return f"versions of {r.what or 'the task'} changed: {changed_versions(r.old, r.new)}"
 
 
 def _cancel_entered(r: CancelEntered) -> str:

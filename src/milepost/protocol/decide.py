@@ -14,8 +14,9 @@ from milepost.errors import RefusedError
 from milepost.protocol.ops import Ask
 from milepost.protocol.outcomes import Found, NotFound
 from milepost.protocol.policy import RESUMES_MAX
-from milepost.protocol.questions import ask, listed
+from milepost.protocol.questions import ask, listed, short
 from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.spec import changed_versions
 from milepost.protocol.state import EffectState, Send
 from milepost.records.frozen import frozen
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
@@ -207,6 +208,7 @@ def _trust(s: Snapshot, w: World) -> Decision | None:
 
 
 def asked_about_going_back(s: Snapshot, w: World) -> bool:
+    """Say whether a person was asked already about a store that went back from what this machine saw."""
     known = [*s.questions.values(), *(question for question, _ in s.answered.values())]
     back = (q for q in known if q.question_kind == QuestionKind.STORE_WENT_BACK)
     return any(q.about.get("witnessed") == w.witnessed for q in back)
@@ -281,12 +283,8 @@ def _changed_since(check: SourceCheck) -> str:
     if check.readers or not did:
         did.append(f"{listed(check.readers) or 'the start'} used")
     detail = f" ({check.changes[0]})" if check.changes else ""
-    expected, found = _short(check.expected), _short(check.found)
+    expected, found = short(check.expected), short(check.found)
     return f"{check.name} changed since {' and '.join(did)} it: expected {expected}, found {found}{detail}"
-
-
-def _short(fingerprint: str | None) -> str:
-    return "nothing" if fingerprint is None else f"{fingerprint[:12]}…"
 
 
 # ── 3 intents ───────────────────────────────────────────────────────────────────────────────────────
@@ -364,9 +362,8 @@ def _accepted(s: Snapshot, changed: Sequence[VersionCheck]) -> bool:
 
 
 def difference_of(check: VersionCheck) -> str:
-    parts = sorted(k for k in {*check.old, *check.new} if check.old.get(k) != check.new.get(k))
-    what = f"{check.path or 'task'}: " if check.path else ""
-    return what + ", ".join(f"{k} {check.old.get(k, 'none')} → {check.new.get(k, 'none')}" for k in parts)
+    """Say what differs in one version, behind the step it is of."""
+    return (f"{check.path}: " if check.path else "") + changed_versions(check.old, check.new)
 
 
 # ── 6 bound ─────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ from milepost.errors import SourceChangedMeanwhile
 from milepost.protocol.call import Call
 from milepost.protocol.keep import keep_bytes, keep_contents
 from milepost.protocol.ops import Artifact, Load, Observe, Steps
+from milepost.protocol.questions import short
 from milepost.protocol.spec import StepSpec
 from milepost.records.canonical import canonical, parse
 from milepost.records.model import Pointer, StepVerified
@@ -59,7 +60,8 @@ def _observed(call: Call[StepSpec], before: Sequence[Any], files: Entries) -> St
     after = (yield Observe([o.descriptor for o in before])) if before else []
     for old, new in zip(before, after, strict=True):
         if old.fingerprint != new.fingerprint:
-            raise SourceChangedMeanwhile(path=call.path, source=_name(new), before=_brief(old), after=_brief(new))
+            before_it, after_it = short(old.fingerprint), short(new.fingerprint)
+            raise SourceChangedMeanwhile(path=call.path, source=_name(new), before=before_it, after=after_it)
     writes = _written(call)
     written = (yield Observe(writes)) if writes else []
     returned = [{"path": f["path"], "kind": f["kind"]} for f in files]
@@ -84,7 +86,3 @@ def _written(call: Call[StepSpec]) -> Entries:
 def _name(observation: Any) -> str:
     descriptor = observation.descriptor
     return str(descriptor.get("path") or descriptor.get("url") or descriptor.get("query") or descriptor.get("name"))
-
-
-def _brief(observation: Any) -> str:
-    return "nothing" if observation.fingerprint is None else f"{observation.fingerprint[:12]}…"

@@ -95,6 +95,11 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
+def short(fingerprint: str | None) -> str:
+    """Say a fingerprint in a sentence; None is that there is nothing."""
+    return "nothing" if fingerprint is None else f"{fingerprint[:12]}…"
+
+
 def uncalled_question(path: str, uncalled: Sequence[str], *, run_id: str, number: int, at: str) -> Ask:
     """Ask about finished records that a body, having returned, did not call again."""
     return ask(

@@ -37,6 +37,12 @@ def label_of(versions: Mapping[str, Any]) -> str:
     return " ".join(own_versions(versions).values())
 
 
+def changed_versions(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Say which versions changed and how: `model gpt-x → gpt-y`."""
+    names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    return ", ".join(f"{name} {old.get(name, 'none')} → {new.get(name, 'none')}" for name in names)
+
+
 @dataclass(frozen=True, slots=True)
 class Verifier:
     """A check of an output: `call(output, **inputs)`; `inputs` are the parameters of the step it wants."""
