@@ -72,7 +72,9 @@ class Journal:
         self._showing = threading.RLock()
         self._durable_seq = opened.head.seq
         self._newest: Entry | None = None
-        self.artifacts = Artifacts(store, lease.run_id, snapshot=opened.snapshot, flush=self.flush)
+        self.artifacts = Artifacts(
+            store, lease.run_id, snapshot=opened.snapshot, flush=self.flush, checked=opened.checked
+        )
 
     @property
     def head(self) -> Head:

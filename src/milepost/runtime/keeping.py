@@ -20,10 +20,17 @@ class Artifacts:
     """Keeps and loads. `flush` makes what was appended readable; without it only durable artifacts are asked for."""
 
     def __init__(
-        self, store: Store, run_id: str, *, snapshot: Snapshot, flush: Callable[[], None] | None = None
+        self,
+        store: Store,
+        run_id: str,
+        *,
+        snapshot: Snapshot,
+        flush: Callable[[], None] | None = None,
+        checked: dict[str, bytes] | None = None,
     ) -> None:
         self._store, self._run_id, self._snapshot, self._flush = store, run_id, snapshot, flush
         self.files = ArtifactFiles(store.folder) if store.folder is not None else None
+        self._checked = checked or {}  # read and checked already; each is asked for once, as a rule
         self._ahead: dict[str, bytes] = {}
         self._order: list[str] | None = None
         self._place: dict[str, int] = {}
@@ -49,6 +56,9 @@ class Artifacts:
             raise CorruptRecord(run_id=self._run_id, record=f"the {what}", reason=str(error)) from error
 
     def _row(self, pointer: Pointer) -> bytes:
+        checked = self._checked.pop(pointer.digest, None)
+        if checked is not None:
+            return checked
         data = self._ahead.get(pointer.digest)
         if data is None:
             data = self._read(pointer.digest)

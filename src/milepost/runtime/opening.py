@@ -5,7 +5,9 @@ A resume checks the chains of the task and of unfinished steps; `verify` checks 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
@@ -33,6 +35,7 @@ class Opened:
     chains_there: set[str] = field(default_factory=set)  # read or not
     records: list[tuple[StoredRecord, Record]] = field(default_factory=list)
     answers: dict[str, AnswerRow] = field(default_factory=dict)  # to open questions
+    checked: dict[str, bytes] = field(default_factory=dict)  # artifacts read and checked already, so many bytes at most
     refusal: RefusedError | None = None
 
     @property
@@ -50,13 +53,26 @@ def row_of(store: Store, run_id: str) -> RunRow:
 
 def read_snapshot(store: Store, run_id: str, seal_key: bytes | None, *, every_chain: bool = False) -> Opened:
     """Read what a resume needs of a run (or all of it). Raises: RunUnknown. A refusal is returned, not raised."""
-    opened = _read_once(store, run_id, seal_key, every_chain)
-    for _ in range(READS_MAX):
-        row = store.run(run_id)
-        if opened.refusal is None or row is None or row.head == opened.head:
-            break
-        opened = _read_once(store, run_id, seal_key, every_chain)  # it grew between two queries
-    return opened
+    with _collecting_later():
+        opened = _read_once(store, run_id, seal_key, every_chain)
+        for _ in range(READS_MAX):
+            row = store.run(run_id)
+            if opened.refusal is None or row is None or row.head == opened.head:
+                break
+            opened = _read_once(store, run_id, seal_key, every_chain)  # it grew between two queries
+        return opened
+
+
+@contextmanager
+def _collecting_later() -> Iterator[None]:
+    """Keep the garbage collector from walking a journal that grows by thousands of records, again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: bool) -> Opened:

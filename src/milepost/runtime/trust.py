@@ -21,6 +21,8 @@ from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.stores.contract import Lease, Store, StoredArtifact
 
+CHECKED_KEPT_BYTES = 16 * 1024 * 1024
+"""Bytes of checked artifacts kept for the plan, which asks for them next; the rest is read again."""
 ROWS_AT_ONCE = 256
 """Artifact rows read in one query; each takes at most 64 KiB."""
 
@@ -103,6 +105,7 @@ def check_artifacts(store: Store, opened: Opened) -> None:
     """Check that every artifact a resume may read is there with its digest. Raises: CorruptRecord, StoreUnavailable."""
     files = ArtifactFiles(store.folder) if store.folder is not None else None
     waiting = list({pointer: (what, pointer) for what, pointer in pointers(relied_on(opened.snapshot))}.values())
+    room = CHECKED_KEPT_BYTES
     while waiting:
         part, waiting = waiting[:ROWS_AT_ONCE], waiting[ROWS_AT_ONCE:]
         rows = store.artifacts(opened.row.run_id, [p.digest for _, p in part if p.where == "row"])
@@ -111,7 +114,11 @@ def check_artifacts(store: Store, opened: Opened) -> None:
                 if pointer.where == "file" and files is not None:
                     files.check(pointer.digest)
                 else:
-                    waiting.extend(files_listed(what, _checked(rows.get(pointer.digest), pointer)))
+                    data = _checked(rows.get(pointer.digest), pointer)
+                    waiting.extend(files_listed(what, data))
+                    room -= len(data)
+                    if room >= 0:
+                        opened.checked[pointer.digest] = data
             except (ArtifactMissing, ArtifactDamaged) as error:
                 raise _corrupt(opened, f"the {what}", str(error)) from error
 
