@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -24,7 +25,8 @@ PROGRAM = "invoices.demo"
 def command(arguments: tuple[str, ...], as_json: bool) -> int:
     """Watch a month of invoices being reconciled, killed five times with SIGKILL, and resumed.
 
-    Everything it needs is on board; it takes less than two minutes. ARGUMENTS go to the demo's own program.
+    It needs the `examples` extra, no account and no network, and takes less than two minutes. ARGUMENTS go to the
+    demo's own program.
 
     \b
     Example:
@@ -51,5 +53,13 @@ def examples_folder() -> Path:
 def _refuse_missing() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        reason = f"the demo needs {', '.join(missing)}: pip install 'milepost[examples]'"
-        raise MisuseError(reason=reason)
+        reason = f"the demo needs {', '.join(missing)}"
+        raise MisuseError(reason=reason, hint=f"{_how_to_install()}; then type it again.")
+
+
+def _how_to_install() -> str:
+    """Say how the extra is installed: from the source this runs from, else from a clone of it."""
+    source = Path(milepost.__file__).parents[2]
+    if (source / "pyproject.toml").is_file():
+        return f"`pip install {shlex.quote(f'{source}[examples]')}`"
+    return "In a clone of Milepost's source `pip install '.[examples]'`"

@@ -105,7 +105,14 @@ def _imported(target: str, load: Callable[[], T]) -> T:
     except (MilepostError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise UnknownTask(target=target, reason=f"importing it failed{_at(error)}: {_text(error)}") from error
+        reason = f"importing it failed{_at(error)}: {_text(error)}"
+        raise UnknownTask(target=target, reason=reason, hint=_hint(error)) from error
+
+
+def _hint(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"Install {error.name!r} where this `milepost` runs, or start it from the folder that module is in."
+    return "Mend the file; the lines above say where it stopped."
 
 
 def _at(error: BaseException) -> str:

@@ -37,6 +37,8 @@ STYLES = {
     "rejected": "red",
 }
 """Colours of status words, on a terminal only."""
+WIDTH_MAX = 44
+"""Characters a column of a plain table is padded to; a longer cell moves its own line only."""
 UNWRITABLE = (OSError, ValueError, AttributeError)
 """What writing raises to a stream that is full, closed, or None."""
 
@@ -94,7 +96,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         _drawn(headers, cells)
         return
     lines = [[header.upper() for header in headers], *cells]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    widths = [min(max(len(line[column]) for line in lines), WIDTH_MAX) for column in range(len(headers))]
     for line in lines:
         say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 

@@ -6,6 +6,7 @@ The user's own exception is shown with its traceback, our frames taken out. Call
 from __future__ import annotations
 
 import shlex
+import textwrap
 import traceback
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def tell(error: MilepostError, *, as_json: bool, **beside: Any) -> int:
     """Tell a foreseen error and return its exit status. `beside` goes into the JSON object next to it."""
     cause = error.__cause__
     if isinstance(error, (StepFailed, UnknownTask)) and cause is not None and not isinstance(cause, MilepostError):
-        note(users_traceback(cause), lines=True)
+        note(textwrap.indent(users_traceback(cause), "  | ", lambda line: True), lines=True)  # no line passes for ours
     if as_json:
         emit({**beside, "error": error_object(error)})
     else:

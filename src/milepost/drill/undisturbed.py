@@ -19,6 +19,13 @@ from milepost.drill.world import World
 from milepost.errors import MisuseError
 from milepost.protocol.keys import name_in
 
+HINT = (
+    "A drill starts each run in an empty folder: let --setup MODULE:FUNCTION make there what the task needs, or name "
+    "it by an absolute path."
+)
+SAID_MAX = 400
+"""Characters of what a run said that its refusal repeats."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -49,8 +56,9 @@ def undisturbed(world: World) -> Seen:
     notes, watched = world.base / "points", world.base / "watched"
     told = world.run({"MILEPOST_CRASH_LOG": str(notes)}, watch=str(watched), own=(str(world.base),))
     if told.status != 0:
-        reason = f"the undisturbed run did not end: {told.said}; run it alone first"
-        raise MisuseError(reason=f"{reason}\n{world.output()}".rstrip())
+        raise MisuseError(
+            reason=f"the undisturbed run in an empty folder did not end: {_in_a_line(told.said)}", hint=HINT
+        )
     standing = world.standing(told)
     noted = watched.read_text(encoding="utf-8").splitlines()
     return Seen(
@@ -61,6 +69,11 @@ def undisturbed(world: World) -> Seen:
         checkpoints(world.store),
         sources(world.store, str(world.folder)),
     )
+
+
+def _in_a_line(said: str) -> str:
+    line = " ".join(said.split())
+    return line if len(line) <= SAID_MAX else f"{line[: SAID_MAX - 1]}…"
 
 
 def refer(one: Seen, other: Seen, ignored: Sequence[Field], allowed: Sequence[str], report: Report) -> Reference:

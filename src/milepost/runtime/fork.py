@@ -29,6 +29,9 @@ from milepost.runtime.trust import files_listed, pointers
 from milepost.runtime.witness import Witness, witness_of
 from milepost.stores.contract import LEASE_S, Lease, NewRun, Store
 
+TAKEN = "it is the id of a run already, of one that was pruned perhaps"
+ANOTHER = "Choose another id for the new run."
+
 
 @dataclass(slots=True)
 class Trusted:
@@ -58,7 +61,7 @@ def fork_run(
     new_run_id = checked_name("run id", new_run_id)
     row = row_of(store, run_id)
     if store.run(new_run_id) is not None:
-        raise BadName(what="run id", name=new_run_id, reason="a run of this id is there already")
+        raise BadName(what="run id", name=new_run_id, reason=TAKEN, hint=ANOTHER)
     lease = take(store, run_id, clock, lease_s)
     try:
         opened = read_snapshot(store, run_id, seal_key, every_chain=True)
@@ -128,7 +131,7 @@ def _begin(
     new = NewRun(new_run_id, started.task, started.family, key_name(seal_key), now, me(clock))
     lease = store.create_run(new)
     if lease is None:
-        raise BadName(what="run id", name=new_run_id, reason="a run of this id is there already")
+        raise BadName(what="run id", name=new_run_id, reason=TAKEN, hint=ANOTHER)
     try:
         first = replace(started, at=now, forked_from=run_id, forked_at=step_path, in_doubt=trusted.in_doubt)
         records = [first, *_kept(trusted), RunEnded(at=now, status=RunStatus.INTERRUPTED)]

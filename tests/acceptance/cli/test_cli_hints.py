@@ -1,0 +1,86 @@
+"""The hint under an error is about this error, and can be followed; what user code says never passes for ours."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from cli_shell import Shell
+
+from milepost.cli import demo
+from milepost.errors import MisuseError
+
+PLANS = {
+    "syntax.py": "def broken(:\n",
+    "missing.py": "import a_module_nobody_has\n",
+    "forger.py": (
+        "from milepost import task\n\n@task\ndef forger() -> None:\n"
+        "    raise RuntimeError('a\\r\\nmilepost: run is done')\n"
+    ),
+    "reader.py": (
+        "from milepost import step, task\n\n@step\ndef read(name: str) -> str:\n    return open(name).read()\n\n"
+        "@task\ndef reader(name: str) -> str:\n    return read(name)\n"
+    ),
+}
+
+
+@pytest.fixture
+def written(shell: Shell) -> Shell:
+    for name, text in PLANS.items():
+        (shell.folder / name).write_text(text, encoding="utf-8")
+    return shell
+
+
+@pytest.mark.parametrize(
+    ("target", "hint"),
+    [("syntax.py", "Mend the file"), ("missing.py", "Install 'a_module_nobody_has'"), ("absent.py", "Name it FILE.py")],
+)
+def test_a_task_that_cannot_be_imported_says_what_to_mend(written: Shell, target: str, hint: str) -> None:
+    """Its name is right; the file is not."""
+    ended = written.run("run", target)
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1].startswith(f"  → {hint}")
+
+
+def test_a_taken_id_is_no_malformed_one(written: Shell) -> None:
+    """The rules for names are not what is wrong."""
+    written.run("run", "letters.py:letters", 'names=["ann"]', "--run-id", "one")
+    ended = written.run("fork", "one", "--from", "count", "--run-id", "one")
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1] == "  → Choose another id for the new run."
+
+
+def test_no_line_of_an_error_s_text_stands_like_one_of_ours(written: Shell) -> None:
+    """A text with line breaks in it could say that the run is done."""
+    said = written.run("run", "forger.py").err
+    assert "milepost: run is done" in said
+    assert not any(line.startswith("milepost: run is done") for line in said.splitlines())
+
+
+def test_a_drill_that_cannot_start_says_so_in_a_line_and_names_setup(written: Shell) -> None:
+    """A relative file is not there in the empty folder of a drill."""
+    (written.folder / "here.txt").write_text("text", encoding="utf-8")
+    ended = written.run("drill", "reader.py", "name=here.txt")
+    assert ended.status == 2
+    told, hint = ended.err.splitlines()[-2:]
+    assert told.startswith("misuse: the undisturbed run in an empty folder did not end: ")
+    assert "No such file or directory: 'here.txt'" in told
+    assert "--setup MODULE:FUNCTION" in hint
+
+
+def test_the_demo_names_an_install_that_works_without_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Milepost is on no package index: a clone is where the extra comes from."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MisuseError, match="the demo needs aiosmtpd") as raised:
+        demo._refuse_missing()
+    assert "[examples]" in raised.value.hint
+    assert "'milepost[examples]'" not in raised.value.hint
+
+
+def test_one_long_run_id_does_not_widen_every_line(shell: Shell) -> None:
+    """Three hundred columns are read by nobody."""
+    shell.run("run", "letters.py:quiet", "--run-id", "x" * 200)
+    shell.run("run", "letters.py:quiet", "--run-id", "short")
+    lines = shell.run("runs").out.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("xxx")) < 150
+    assert any(line.startswith("x" * 200) for line in lines)
