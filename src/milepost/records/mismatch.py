@@ -12,6 +12,7 @@ import types
 _NAME = type.__dict__["__qualname__"]
 _MODULE = type.__dict__["__module__"]
 _KEY_SHOWN_MAX = 60  # characters of a key in a path
+_PIECES_SHOWN_MAX = 20  # keys and indices in a path; of a deeper one the middle is counted
 
 
 class Mismatch(Exception):
@@ -35,7 +36,11 @@ class Mismatch(Exception):
     @property
     def path(self) -> str:
         """Return the JSON path from the whole value to the part that does not fit."""
-        return "$" + "".join(reversed(self._pieces))
+        pieces = self._pieces[::-1]
+        if len(pieces) > _PIECES_SHOWN_MAX:
+            half = _PIECES_SHOWN_MAX // 2
+            pieces = [*pieces[:half], f"…({len(pieces) - 2 * half} more)…", *pieces[-half:]]
+        return "$" + "".join(pieces)
 
 
 def at_key(key: str) -> str:
