@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from milepost.api import AsyncTask
 from milepost.cli.live import view
 from milepost.cli.load import AnyTask
-from milepost.cli.opened import read_whole
+from milepost.cli.opened import read_whole, stands
 from milepost.cli.output import emit, note, only_results_on_stdout, say
 from milepost.cli.telling import tell
 from milepost.cli.words import counted
@@ -74,7 +74,7 @@ def _ended_by(store: Store, run_id: str, error: BaseException) -> MilepostError:
 
 def _so_far(store: Store, run_id: str) -> str:
     row = store.run(run_id)
-    if row is None:
+    if row is None or stands(store, row).word == "running":  # then it is refused: somebody else works on it
         return ""
     done = f"{counted(row.progress.verified_count, 'step')} verified"
     return f" goes on: {done}, {counted(row.progress.applied_count, 'effect')} applied so far"

@@ -127,18 +127,24 @@ def retry_words(retry: Retry | None, *, is_effect: bool) -> str:
 
 
 def warnings(task: TaskSpec, spec: StepSpec | EffectSpec) -> list[str]:
-    """Return what a declaration leaves out that a long task will miss."""
+    """Return what a declaration leaves out that a long task will miss: one line for each step and effect."""
+    missing = _missing(task, spec)
+    kind = "effect" if isinstance(spec, EffectSpec) else "step"
+    return [f"{kind} {spec.name} {'; '.join(missing)}"] if missing else []
+
+
+def _missing(task: TaskSpec, spec: StepSpec | EffectSpec) -> list[str]:
     found = []
     needed = spec.permission if isinstance(spec, EffectSpec) else None
     if needed is not None and needed not in (task.permissions or ()):
         held = "names no permissions" if task.permissions is None else "does not hold it"
-        found.append(f"effect {spec.name} needs the permission {needed!r}, the task {held}: every call is refused")
+        found.append(f"needs the permission {needed!r}, the task {held}: every call is refused")
     if isinstance(spec, EffectSpec) and spec.lookup is None and spec.key_lifetime is None:
-        found.append(f"effect {spec.name} has neither lookup= nor key_lifetime=: each doubt stops the run and asks")
+        found.append("has neither lookup= nor key_lifetime=: each doubt stops the run and asks")
     if isinstance(spec, StepSpec) and not spec.verifiers:
-        found.append(f"step {spec.name} has no verify=: whatever it returns counts as verified")
+        found.append("has no verify=: whatever it returns counts as verified")
     if not spec.output.typed:
-        found.append(f"{spec.name} has no return annotation: only exact JSON values pass")
+        found.append("has no return annotation: only exact JSON values pass")
     if not spec.next_action:
-        found.append(f"{spec.name} has no next=: its checkpoint does not say what comes next")
+        found.append("has no next=: its checkpoint does not say what comes next")
     return found

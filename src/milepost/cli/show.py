@@ -7,23 +7,23 @@ import click
 from milepost.cli.checkpoint import checkpoint_object, say_checkpoint
 from milepost.cli.opened import read_whole, stands, the_store
 from milepost.cli.options import RUN, json_option
-from milepost.cli.output import emit, say, table
+from milepost.cli.output import emit, note, say, table
 from milepost.cli.overview import header_lines, next_lines, open_lines, overview_object
 from milepost.cli.steps import HEADERS, shown_rows, steps
 from milepost.cli.telling import error_object
 from milepost.errors import RefusedError
 from milepost.runtime.opening import Opened
-from milepost.runtime.standing import Standing
+from milepost.runtime.standing import Standing, all_runs
 from milepost.stores.contract import Store
 
 
 @click.command("show")
-@click.argument("run_id", metavar="RUN", type=RUN)
+@click.argument("run_id", metavar="[RUN]", required=False, type=RUN)
 @click.option("--step", "path", metavar="PATH", help="Show one step or effect in full, with its output and sources.")
 @click.option("--all", "every", is_flag=True, help="Show every item of a .map instead of counting equal ones.")
 @json_option
-def command(run_id: str, path: str | None, every: bool, as_json: bool) -> int:
-    """Show what a run has done, what is open and what comes next.
+def command(run_id: str | None, path: str | None, every: bool, as_json: bool) -> int:
+    """Show what a run has done, what is open and what comes next. Without RUN: the newest one.
 
     \b
     Example:
@@ -31,10 +31,25 @@ def command(run_id: str, path: str | None, every: bool, as_json: bool) -> int:
       milepost show october --step match
     """
     store = the_store()
-    opened = read_whole(store, run_id)
+    chosen = run_id if run_id is not None else _newest(store)
+    if chosen is None:
+        return _nothing(store, as_json)
+    opened = read_whole(store, chosen)
     if path is not None:
         return _one_step(store, opened, path, as_json)
     return _whole(store, opened, stands(store, opened.row), every=every, as_json=as_json)
+
+
+def _newest(store: Store) -> str | None:
+    return next((row.run_id for row in all_runs(store)), None)
+
+
+def _nothing(store: Store, as_json: bool) -> int:
+    if as_json:
+        emit({"runs": []})
+    else:
+        note(f"No runs in {store.location}.")
+    return 0
 
 
 def _whole(store: Store, opened: Opened, standing: Standing, *, every: bool, as_json: bool) -> int:

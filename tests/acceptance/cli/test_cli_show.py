@@ -59,6 +59,14 @@ def test_show_counts_what_is_inside_the_items_of_a_map_across_them() -> None:
     assert len(shown_rows(rows, every=True)) == 240
 
 
+def test_show_without_a_run_shows_the_newest(shell: Shell) -> None:
+    """Whoever has one run need not copy its name."""
+    assert shell.run("run", "letters.py:quiet", "--run-id", "older").status == 0
+    shell.run(*RUN)
+    assert shell.run("show").out.startswith("run one ")
+    assert shell.run("show", "--json").json["run_id"] == "one"
+
+
 def test_show_step_gives_one_checkpoint_in_full(shell: Shell) -> None:
     """Its records with seals, its output, its versions."""
     shell.run(*RUN)
@@ -133,6 +141,7 @@ def test_map_prints_the_role_definition_without_running_anything(shell: Shell) -
     assert "Busy: up to 5 starts" in said
     assert "warning: effect shout has neither lookup= nor key_lifetime=" in said
     assert "warning: step count has no verify=" in said
+    assert sum(line.startswith("warning: step count ") for line in said.splitlines()) == 1
     assert "needs the permission" not in said
     other = shell.run("map", "letters.py:unwritable").out
     assert "effect post needs the permission 'mail', the task names no permissions: every call is refused" in other
