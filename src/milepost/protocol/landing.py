@@ -42,8 +42,8 @@ def landed(
         data, decoded = call.spec.output.round_trip(value)
         kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
         artifacts.append(kept)
-        result = kept.pointer
         _, files = yield from keep_files(decoded, artifacts)
+        result = kept.pointer  # only now: a result that names a file which could not be kept is not one
         returned = Returned(decoded)
     except MilepostError as refused:
         error = error_record(refused)

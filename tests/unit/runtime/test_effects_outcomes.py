@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -434,3 +435,21 @@ def test_a_late_lost_answer_is_never_taken_for_unreachable(desk: Desk) -> None:
     plan = posting(provider, lookup=True, retry=Retry(on=(AnswerLost, Unreachable), attempts=5))
     assert desk.run(plan, "INV-7") == "receipt-1"
     assert len(provider.calls) == 1
+
+
+def test_a_result_that_names_a_missing_file_is_asked_for(desk: Desk) -> None:
+    """It was applied, so it is never sent again; but a path to nothing is no result a plan may go on with."""
+    sends: list[str] = []
+
+    @effect(key=lambda number: number)
+    def prints(key: Key, number: int) -> Path:
+        sends.append(str(key))
+        return Path("never-written.pdf")
+
+    @task
+    def printing() -> Path:
+        return prints(1)
+
+    with pytest.raises(OutcomeUnknown, match="its result is not known"):
+        desk.run(printing)
+    assert len(sends) == 1
