@@ -18,7 +18,7 @@ from milepost.protocol.failure import Again, Failure, after_failure, error_recor
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import Returned, answered, landed
-from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, Send, Steps, Wait
+from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, ReadSecrets, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
 from milepost.protocol.questions import listed
 from milepost.protocol.spec import EffectSpec
@@ -35,6 +35,7 @@ from milepost.records.model import (
     Record,
     WaitRecorded,
 )
+from milepost.records.paths import find_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,9 @@ def _send(call: Call[EffectSpec], request: Request) -> Steps[Returned | None]:
     The outcome is not waited for: what starts next makes both durable (design §5.1).
     Crash: an intent without an outcome, which the next reader resolves before anything else.
     """
+    secrets = find_secrets(call.bound)
+    if secrets:
+        yield ReadSecrets(secrets)  # one that is not set must not leave an intent behind that nobody can close
     attempt = yield from _intend(call, request)
     if attempt is None:
         return None

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from milepost.records.frozen import frozen
 from milepost.records.model import Pointer, QuestionAsked, Record
 from milepost.records.rows import ClaimRow
+from milepost.records.secret import Secret
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator["Op", Any, T]
@@ -90,6 +91,13 @@ class Load(Op):
 
     pointer: Pointer
     what: str
+
+
+@frozen
+class ReadSecrets(Op):
+    """→ None. Read secrets that are about to be sent, so that one that is not set is misuse. Raises: BadOption."""
+
+    secrets: Sequence[Secret]
 
 
 @frozen

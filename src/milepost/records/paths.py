@@ -1,4 +1,4 @@
-"""Which files a value names: every path inside it, with its place.
+"""Which files and secrets a value names: every path inside it, with its place, and every `Secret`.
 
 Asked of outputs (a path there is a file to keep) and of arguments and inputs (a path there is a source), by the
 protocol and the runtime. Knows nothing of the file system; goes where the codec goes: containers, dataclasses,
@@ -10,25 +10,33 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from milepost.records.canonical import DEPTH_MAX
 from milepost.records.mismatch import at_index, at_key
+from milepost.records.secret import Secret
+
+T = TypeVar("T")
 
 _LEAVES = frozenset((type(None), bool, int, float, str, bytes))
 
 
 def find_paths(value: object) -> list[tuple[str, PurePath]]:
     """List every path inside a value as (JSON path, path), in a stable order; dict keys count too."""
-    return list(_below("$", value, 0))
+    return list(_below("$", value, 0, PurePath))
 
 
-def _below(place: str, value: Any, depth: int) -> Iterator[tuple[str, PurePath]]:
-    if isinstance(value, PurePath):
+def find_secrets(value: object) -> list[Secret]:
+    """List every secret inside a value, in a stable order."""
+    return [secret for _, secret in _below("$", value, 0, Secret)]
+
+
+def _below(place: str, value: Any, depth: int, wanted: type[T]) -> Iterator[tuple[str, T]]:
+    if isinstance(value, wanted):
         yield place, value
     elif type(value) not in _LEAVES and depth < DEPTH_MAX:
         for piece, part in _parts(value):
-            yield from _below(place + piece, part, depth + 1)
+            yield from _below(place + piece, part, depth + 1, wanted)
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]]:

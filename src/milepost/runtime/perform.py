@@ -27,6 +27,7 @@ from milepost.protocol.ops import (
     Now,
     Observe,
     Op,
+    ReadSecrets,
     Send,
     TakeClaim,
     Verify,
@@ -51,6 +52,12 @@ WAKE_S = 1.0
 def now(run: ActiveRun, call: RuntimeCall, op: Now) -> Moment:
     at = run.clock.now()
     return Moment(at, format_time(at), run.clock.ticks())
+
+
+def read_secrets(run: ActiveRun, call: RuntimeCall, op: ReadSecrets) -> None:
+    """Read them where the body will, in this process's environment; from then on `redact` knows their values."""
+    for secret in op.secrets:
+        secret.read()
 
 
 def append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
@@ -249,6 +256,7 @@ Handler = Callable[[ActiveRun, Any, Any], Any]
 
 PERFORM: dict[type[Op], Handler] = {
     Now: now,
+    ReadSecrets: read_secrets,
     Append: append,
     Keep: keep,
     KeepFiles: keep_files,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from milepost import Applied, Key, NotApplied, Retry, RunWaiting, Secret, StepFa
 from milepost.errors import (
     AttemptsUsed,
     BadName,
+    BadOption,
     DuplicateStep,
     OutcomeUnknown,
     PermissionMissing,
@@ -373,6 +375,38 @@ def test_a_secret_argument_is_recorded_by_name_and_read_when_sent(
     kept += b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"ACCOUNTING_TOKEN" in kept
     assert b"s3cr3t" not in kept
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_secret_that_is_not_set_is_misuse_before_the_intent(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, is_async: bool
+) -> None:
+    """Nothing was sent, so nobody is to be asked what became of it; once it is set, the run goes on."""
+    sent: list[str] = []
+
+    @effect(provider="accounting")
+    def post_signed(key: Key, tokens: list[Secret]) -> str:
+        sent.append(tokens[0].read())
+        return "receipt-1"
+
+    @task
+    def signs() -> str:
+        return post_signed([Secret("F3_TOKEN")])
+
+    @task
+    async def signs_async() -> str:
+        return await post_signed.aio([Secret("F3_TOKEN")])
+
+    def carried(run: Any) -> Any:
+        return asyncio.run(run) if is_async else run
+
+    plan = signs_async if is_async else signs
+    with pytest.raises(BadOption, match="the environment variable F3_TOKEN is not set"):
+        carried(desk.run(plan))
+    assert (sent, desk.records("intent_recorded"), desk.questions) == ([], [], [])
+    monkeypatch.setenv("F3_TOKEN", "a token")
+    assert carried(desk.resume(plan)) == "receipt-1"
+    assert sent == ["a token"]
 
 
 # ── another request ─────────────────────────────────────────────────────────────────────────────────
