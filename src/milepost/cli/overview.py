@@ -12,21 +12,34 @@ from milepost.cli.runs import run_object
 from milepost.cli.steps import steps, total_spent
 from milepost.cli.summaries import summary
 from milepost.cli.words import ago, clock_time, cost, counted, until
+from milepost.errors import SealKeyMissing
 from milepost.protocol.spec import changed_versions
 from milepost.records.model import VersionsNoted
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
 from milepost.stores.contract import Store
 
+IN_RECORDS = ("resumes", "versions", "spent", "forked_from", "counts", "steps", "open")
+"""What is told from a run's records; the rest stands in its row."""
+
+
+def is_unread(opened: Opened) -> bool:
+    """Say whether nothing of a run could be read: it is sealed, and its key is not here."""
+    return isinstance(opened.refusal, SealKeyMissing)
+
 
 def header_lines(opened: Opened, standing: Standing) -> list[str]:
     """Say what the run is, where it stands, who works on it, and by which versions."""
     row, s, moment = opened.row, opened.snapshot, now()
     holder = f", worked on by {standing.holder}" if standing.holder else ""
+    started = f"started {clock_time(row.started_at)} ({ago(row.started_at, moment)})"
+    times = f"{started}, last record {ago(row.progress.at, moment)}"
+    about = f"run {row.run_id} · task {row.task} · {standing.word}{holder}"
+    if is_unread(opened):
+        return [about, times, "steps, effects, versions, what is open: cannot tell, its records are sealed"]
     lines = [
-        f"run {row.run_id} · task {row.task} · {standing.word}{holder}",
-        f"started {clock_time(row.started_at)} ({ago(row.started_at, moment)}), "
-        f"last record {ago(row.progress.at, moment)}, {counted(s.resumes, 'resume')}",
+        about,
+        f"{times}, {counted(s.resumes, 'resume')}",
         f"{counted(s.verified_count, 'step')} verified, {counted(s.applied_count, 'effect')} applied{_cost(opened)}",
     ]
     if s.started is not None and s.started.forked_from:
@@ -89,7 +102,9 @@ def _command(store: Store, opened: Opened, standing: Standing) -> list[str]:
 
 
 def overview_object(store: Store, opened: Opened, standing: Standing) -> dict[str, Any]:
-    """Return everything `show` tells as data."""
+    """Return everything `show` tells as data; what cannot be told without a key is null."""
+    if is_unread(opened):
+        return {**run_object(opened.row, standing), **dict.fromkeys(IN_RECORDS)}
     s = opened.snapshot
     rows = steps(opened)
     todo = {row.question_id for row in unanswered(store, opened.row.run_id)}

@@ -49,13 +49,26 @@ def steps(opened: Opened) -> list[Row]:
 
 
 def _below(s: Snapshot, body: str) -> Iterator[Row]:
-    for path in s.children.get(body, ()):
+    for path in _in_order(s, s.children.get(body, ())):
         step, effect = s.steps.get(path), s.effects.get(path)
         if effect is not None:
             yield _effect_row(effect)
         elif step is not None and (step.attempt or step.verified or step.until):
             yield _step_row(step)
         yield from _below(s, path)
+
+
+def _in_order(s: Snapshot, paths: Sequence[str]) -> Sequence[str]:
+    """Return paths in the order of their first records; of a fork, which copied its effects first, as they ended."""
+    if s.started is None or not s.started.forked_from:
+        return paths
+    return sorted(paths, key=lambda path: _ended_at(s, path))
+
+
+def _ended_at(s: Snapshot, path: str) -> str:
+    step, effect = s.steps.get(path), s.effects.get(path)
+    ended = effect.applied if effect is not None else step.verified if step is not None else None
+    return ended.at if ended is not None else "~"  # after every time
 
 
 def _step_row(step: StepState) -> Row:

@@ -67,6 +67,27 @@ def test_show_without_a_run_shows_the_newest(shell: Shell) -> None:
     assert shell.run("show", "--json").json["run_id"] == "one"
 
 
+def test_show_of_a_sealed_run_without_its_key_claims_nothing(shell: Shell) -> None:
+    """No steps are read, which is not the same as no steps done."""
+    shell.run(*RUN, MILEPOST_SEAL_KEY="a key of some length")
+    ended = shell.run("show", "one")
+    assert ended.status == 3
+    assert "cannot tell, its records are sealed" in ended.out
+    assert "0 steps" not in ended.out
+    assert "none" not in ended.out
+    found = shell.run("show", "one", "--json").json
+    assert (found["steps"], found["versions"], found["error"]["code"]) == (None, None, "seal-key-missing")
+
+
+def test_show_of_a_fork_keeps_the_order_in_which_things_were_done(shell: Shell) -> None:
+    """A fork copies its effects first; they were not done first."""
+    shell.run(*RUN)
+    shell.run("fork", "one", "--from", "count", "--run-id", "two")
+    paths = [step["path"] for step in shell.run("show", "two", "--json").json["steps"]]
+    assert paths[0] == "write"
+    assert "post[ann]" in paths[1:]
+
+
 def test_show_step_gives_one_checkpoint_in_full(shell: Shell) -> None:
     """Its records with seals, its output, its versions."""
     shell.run(*RUN)
