@@ -220,7 +220,7 @@ class RunUnstarted(RefusedError):
 class RunBusy(RefusedError):
     code = "run-busy"
     sentence = "run {run_id} is being worked on by {holder} since {since}"
-    hint = "Wait for it, or stop that process; a dead one is succeeded at once."
+    hint = "Wait for it, or stop that process. If it has died, `milepost resume RUN` takes over from it at once."
 
 
 class LeaseTaken(RefusedError):

@@ -35,6 +35,7 @@ Home: TypeAlias = "asyncio.Task[Any] | int"
 AnySpec: TypeAlias = StepSpec | EffectSpec
 P = ParamSpec("P")
 R = TypeVar("R")
+WHAT_KEYS_GIVE = "Let the function given as key= return a str or an int, from the call's arguments."
 
 current: ContextVar[Scope | None] = ContextVar("milepost_scope", default=None)
 
@@ -163,7 +164,12 @@ class Scope:
             return None
         value = spec.key(*args, **kwargs)
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise BadName(what=f"key= of {spec.name}", name=repr(value)[:80], reason="expected a str or an int")
+            raise BadName(
+                what=f"key= of {spec.name}",
+                name=repr(value)[:80],
+                reason="expected a str or an int",
+                hint=WHAT_KEYS_GIVE,
+            )
         return checked_name(f"key= of {spec.name}", str(value))
 
     def _name(self, spec: AnySpec, item_key: str | None, branch: bool, encoded: bytes) -> str:

@@ -48,6 +48,8 @@ from milepost.runtime.witness import witness_of
 from milepost.sources import observe, of_path
 from milepost.stores.contract import Lease, NewRun, Store
 
+PRUNED = "Choose another run id: that of a pruned run stays taken, its keys may be known to providers."
+
 
 @dataclass(slots=True)
 class Inputs:
@@ -124,6 +126,8 @@ def _open(
         lease = store.create_run(new)
         if lease is not None:
             return _first_start(task, lease, inputs, encoded, store, options, clock)
+        if store.run(run_id) is None:
+            raise RunEnded(run_id=run_id, status="pruned", hint=PRUNED)
     return _resume(task, run_id, inputs, encoded, store, options, clock)
 
 

@@ -17,6 +17,10 @@ PLANS = {
         "from milepost import task\n\n@task\ndef forger() -> None:\n"
         "    raise RuntimeError('a\\r\\nmilepost: run is done')\n"
     ),
+    "keyed.py": (
+        "from milepost import step, task\n\n@step(key=lambda n: [n])\ndef one(n: int) -> int:\n    return n\n\n"
+        "@task\ndef keyed() -> int:\n    return one(1)\n"
+    ),
     "reader.py": (
         "from milepost import step, task\n\n@step\ndef read(name: str) -> str:\n    return open(name).read()\n\n"
         "@task\ndef reader(name: str) -> str:\n    return read(name)\n"
@@ -48,6 +52,24 @@ def test_a_taken_id_is_no_malformed_one(written: Shell) -> None:
     ended = written.run("fork", "one", "--from", "count", "--run-id", "one")
     assert ended.status == 2
     assert ended.err.splitlines()[-1] == "  → Choose another id for the new run."
+
+
+def test_a_key_of_another_type_is_no_malformed_name(written: Shell) -> None:
+    """What is wrong is what the function returns."""
+    ended = written.run("run", "keyed.py")
+    assert "expected a str or an int" in ended.err
+    assert "return a str or an int" in ended.err.splitlines()[-1]
+
+
+def test_the_id_of_a_pruned_run_says_that_it_stays_taken(written: Shell) -> None:
+    """That there is no such run is half of the truth."""
+    run = ("run", "letters.py:quiet", "--run-id", "one")
+    written.run(*run)
+    assert written.run("prune", "one", "--yes").status == 0
+    ended = written.run(*run)
+    assert ended.status == 3
+    assert "run-ended: run one has ended: pruned" in ended.err
+    assert "Choose another run id" in ended.err
 
 
 def test_no_line_of_an_error_s_text_stands_like_one_of_ours(written: Shell) -> None:
