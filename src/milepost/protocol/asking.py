@@ -42,10 +42,10 @@ def ask_about_plan(call: Call[Any]) -> Steps[None]:
         QuestionKind.PLAN_CHANGED,
         sentence=(
             f"The plan calls {call.path}, which has no record, where {call.unclaimed[0]} was finished before: "
-            "code was inserted, moved or renamed."
+            f"code was inserted, moved or renamed. Accepting covers every call of {call.spec.name} in this body."
         ),
         evidence={"called": call.path, "finished_and_not_called_yet": list(call.unclaimed)},
-        about={"paths": [call.path]},
+        about={"paths": [call.path], "names": [call.declared]},
     )
 
 

@@ -50,6 +50,16 @@ class Call(Generic[S]):
         return started.family if started else self.run_id
 
     @property
+    def declared(self) -> str:
+        """Return the body and the declared name: what all calls of one step in one body have in common."""
+        return f"{self.path.rpartition('/')[0]}/{self.spec.name}"
+
+    @property
+    def plan_accepted(self) -> bool:
+        """Say whether a person accepted that the plan calls this, by its path or for every call of its name here."""
+        return self.path in self.snapshot.accepted_plan or self.declared in self.snapshot.accepted_names
+
+    @property
     def step(self) -> StepState | None:
         return self.snapshot.steps.get(self.path)
 

@@ -99,7 +99,7 @@ def _request(call: Call[EffectSpec]) -> Steps[Request]:
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
     if call.effect is None and call.path not in call.snapshot.accepted_plan:
-        if call.unclaimed and not redo_covers(call):
+        if call.unclaimed and not call.plan_accepted and not redo_covers(call):
             yield from ask_about_plan(call)
         if call.elsewhere is not None:
             yield from _ask_elsewhere(call, call.elsewhere)
@@ -240,7 +240,7 @@ def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:
     if (yield MaySend(now.ticks)):
         return attempt
     later = yield Now()
-    reason = ErrorRecord("NotSent", "more than a third of the lease passed between the intent and the send")
+    reason = ErrorRecord("NotSent", "a stop was heard, or more than a third of the lease passed, since the intent")
     yield Append((_outcome(call, attempt, request.key, Outcome.REJECTED, later.text, error=reason),))
     return None
 

@@ -87,6 +87,8 @@ def _continue_line(s: Snapshot, following: str) -> tuple[str, str]:
         return "ask", f"{len(s.questions)} open: " + listed([q.sentence for q in s.questions.values()], 1)
     if following.startswith("would ask"):
         return "ask", following
+    if "(waits until " in following:
+        return "wait", f"next: {following}"
     return "ok", f"next: {following or s.next_action or 'the first step'}"
 
 

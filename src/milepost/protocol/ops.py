@@ -170,7 +170,7 @@ class Within(Op):
 
 @frozen
 class MaySend(Op):
-    """→ bool: the lease stands and no more than a third of it has passed since `ticks`."""
+    """→ bool: the lease stands, no more than a third of it has passed since `ticks`, and nobody asked for a stop."""
 
     ticks: float
 

@@ -26,7 +26,10 @@ CHOICES: Mapping[QuestionKind, tuple[Choice, ...]] = {
         _STOP,
     ),
     QuestionKind.PLAN_CHANGED: (
-        Choice("accept", "Go on with the plan as it is now."),
+        Choice(
+            "accept",
+            "Go on with the plan as it is now: what has no record runs; finished records it does not call stay unused.",
+        ),
         _STOP,
     ),
     QuestionKind.VERSIONS_CHANGED: (

@@ -56,6 +56,7 @@ class Snapshot:
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
     applied_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
     accepted_plan: set[str] = field(default_factory=set)
+    accepted_names: set[str] = field(default_factory=set)  # body/declared name: every call of it there
     redo_at: str = ""  # a person said redo: steps finished before that reopen without asking when inputs differ
     redoing_versions: bool = False  # and those that other versions made
     in_doubt: bool = False
@@ -316,6 +317,7 @@ def _answered_request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
 
 def _answered_plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     s.accepted_plan.update(q.about.get("paths", ()))
+    s.accepted_names.update(q.about.get("names", ()))
 
 
 def _answered_versions(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:

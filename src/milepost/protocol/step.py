@@ -89,7 +89,7 @@ def settle_changes(call: Call[StepSpec]) -> Steps[None]:
     """Compare the call with its record: a new call in an old plan and other inputs are questions."""
     state = call.step
     if state is None:
-        if call.unclaimed and call.path not in call.snapshot.accepted_plan and not redo_covers(call):
+        if call.unclaimed and not call.plan_accepted and not redo_covers(call):
             yield from ask_about_plan(call)
         return
     if not state.finished:

@@ -23,6 +23,17 @@ class Reached(Signal):
         super().__init__(what)
 
 
+_TO_DO = {
+    "step_started": "its body would run",
+    "intent_recorded": "it would be sent",
+    "outcome_recorded": "its outcome is known now and would be recorded",
+    "step_verified": "its checkpoint would be recorded",
+    "step_failed": "its failure would be recorded",
+    "run_ended": "its end would be recorded",
+}
+"""What a resume would do, by the record it would write."""
+
+
 def only_look(run: ActiveRun, call: RuntimeCall, op: Op) -> None:
     """Let a check carry out `op`, or end it there. Raises: Reached."""
     if isinstance(op, _LOOKS) or (isinstance(op, Wait) and run.clock.now() >= parse_time(op.until)):
@@ -33,7 +44,8 @@ def only_look(run: ActiveRun, call: RuntimeCall, op: Op) -> None:
 def _in_words(path: str, op: Op) -> str:
     match op:
         case Append(records=[record, *_]):
-            return f"{getattr(record, 'path', '') or path} ({record.kind.replace('_', ' ')})"
+            to_do = _TO_DO.get(record.kind, f"{record.kind.replace('_', ' ')} would be recorded")
+            return f"{getattr(record, 'path', '') or path} ({to_do})"
         case Ask(question=question):
             return f"would ask: {question.sentence}"
         case Wait(until=until, reason=reason):

@@ -197,6 +197,8 @@ def may_send(run: ActiveRun, call: RuntimeCall, op: MaySend) -> bool:
     """Say whether what was intended may still be sent; a signal when the lease is lost."""
     if run.broken is not None:
         raise run.obstacle() or AssertionError
+    if run.stop_signal is not None or run.cancelling:
+        return False  # heard while the intent became durable
     return run.clock.ticks() - op.ticks <= run.lease_s / 3
 
 

@@ -37,6 +37,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 WHAT_KEYS_GIVE = "Let the function given as key= return a str or an int, from the call's arguments."
 
+IN_DOUBT_HINT = "`milepost resume RUN` finds out what became of it. To try again within a run, give the effect a Retry."
+
 current: ContextVar[Scope | None] = ContextVar("milepost_scope", default=None)
 
 
@@ -182,10 +184,18 @@ class Scope:
         number = self._counts.get(counted, 0) + 1
         path = f"{self.path}/{name}" if self.path else name
         if number > 1 and (item_key is not None or isinstance(spec, EffectSpec)):
-            what = f"the key {item_key!r} is taken" if item_key is not None else "an effect without key= is called once"
-            raise DuplicateStep(run_id=self.run.run_id, path=path, reason=f"in one body {what}")
+            raise self._duplicate(path, item_key)
         self._counts[counted] = number
         return path if number == 1 else f"{path}#{number}"
+
+    def _duplicate(self, path: str, item_key: str | None) -> DuplicateStep:
+        """Return the error of a second call. A key of its own would send what is in doubt a second time."""
+        what = f"the key {item_key!r} is taken" if item_key is not None else "an effect without key= is called once"
+        state = self.run.snapshot.effects.get(path)
+        if state is None or not any(send.outcome is not None for send in state.open_sends):
+            return DuplicateStep(run_id=self.run.run_id, path=path, reason=f"in one body {what}")
+        reason = "its first call is in doubt, it was sent and nobody knows whether it arrived"
+        return DuplicateStep(run_id=self.run.run_id, path=path, reason=reason, hint=IN_DOUBT_HINT)
 
     def _unclaimed(self, call: RuntimeCall) -> tuple[str, ...]:
         """Return what was finished on the body's own line and is not called yet, for a call there without a record."""

@@ -10,7 +10,7 @@ from desk import Desk
 from posting import posting
 from provider import Provider
 
-from milepost import Retry, RunWaiting, step, task
+from milepost import Key, Retry, RunWaiting, effect, step, task
 from milepost.errors import OutcomeUnknown
 from milepost.protocol.failure import VerificationFailed
 from milepost.protocol.findings import Finding
@@ -117,8 +117,30 @@ def test_a_check_waits_for_nothing_and_runs_no_verifier(desk: Desk, kind: str) -
         desk.run(plan, wait=False)
     began = desk.clock.now()
     found = check(desk, plan if kind == "sync" else async_plan)[4]
+    assert found.state == "wait"
     assert "counts (waits until 2026-11-02T08:05" in found.found
     assert (desk.clock.now(), verified) == (began, [1])
     desk.dies(plan, at="verify", phase="before", settled=True)
     assert "counts (its output is verified)" in check(desk, plan if kind == "sync" else async_plan)[4].found
     assert verified == [1]
+
+
+def test_a_check_says_what_would_be_done_not_what_is_recorded(desk: Desk) -> None:
+    """*outcome recorded* of an effect whose outcome is not recorded read as its state."""
+
+    @step
+    def first() -> int:
+        return 1
+
+    @effect()
+    def second(key: Key) -> int:
+        return 2
+
+    @task
+    def plan() -> int:
+        return first() + second()
+
+    desk.dies(plan, at="body", phase="before", nth=2)
+    assert check(desk, plan)[4].found == "next: first (its body would run)"
+    desk.dies(plan, at="append:intent_recorded", phase="before", settled=True)
+    assert check(desk, plan)[4].found == "next: second (it would be sent)"

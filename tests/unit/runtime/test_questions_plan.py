@@ -131,6 +131,56 @@ def test_a_renamed_call_never_reads_the_old_record(desk: Desk) -> None:
     assert ran == ["match_every"]
 
 
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "looped"])
+def test_a_renamed_step_asks_once_for_all_its_items(desk: Desk, mapped: bool) -> None:
+    """Two hundred items were two hundred questions, each after a resume of its own."""
+    name = ["convert"]
+
+    @task
+    def plan() -> list[int]:
+        converted = step(name=name[0], key=lambda n: n)(tenfold)
+        return converted.map(range(5)) if mapped else [converted(n) for n in range(5)]
+
+    def tenfold(n: int) -> int:
+        ran.append(name[0])
+        return n * 10
+
+    desk.dies_at_its_end(plan)
+    ran.clear()
+    name[0] = "convert_all"
+    with pytest.raises(PlanChanged, match=r"Accepting covers every call of convert_all in this body\."):
+        desk.resume(plan)
+    desk.answer("accept")
+    with pytest.raises(PlanChanged, match=r"convert\[0\], convert\[1\], convert\[2\] and 2 more was finished"):
+        desk.resume(plan)
+    desk.answer("accept")
+    assert desk.resume(plan) == [0, 10, 20, 30, 40]
+    assert ran == ["convert_all"] * 5
+
+
+def test_a_name_accepted_in_one_body_is_asked_about_in_another(desk: Desk) -> None:
+    """A person saw one place where the plan changed."""
+    name = ["part"]
+
+    @step
+    def around() -> int:
+        return step(name=name[0])(lambda: 1)() + renamed(1)
+
+    @task
+    def plan() -> int:
+        return around() + step(name=name[0])(lambda: 1)() + renamed(2)
+
+    desk.dies_at_its_end(plan)
+    name[0] = "part_renamed"
+    with pytest.raises(PlanChanged, match="The plan calls part_renamed, which"):
+        desk.resume(plan)
+    assert desk.snapshot().accepted_names == set()
+    desk.answer("accept")
+    with pytest.raises(PlanChanged, match="part was finished before"):
+        desk.resume(plan)
+    assert desk.snapshot().accepted_names == {"/part_renamed"}
+
+
 def test_a_removed_call_is_asked_about_when_the_plan_returns(desk: Desk) -> None:
     killed_at_its_end(desk)
     shorter = plan_of(lambda: extract_all(collect_all()))
