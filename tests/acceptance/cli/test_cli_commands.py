@@ -68,7 +68,8 @@ def test_completion_offers_run_ids(shell: Shell) -> None:
 def test_a_run_id_is_made_and_printed_first(shell: Shell) -> None:
     """The id is known before anything can go wrong."""
     ended = shell.run("run", "letters.py:letters", 'names=["ann"]')
-    first = ended.err.splitlines()[0]
+    made, first = ended.err.splitlines()[:2]
+    assert made.startswith("new store ")
     assert first.startswith("run letters-2")
     listed = shell.run("runs", "--json").json["runs"][0]["run_id"]
     assert first == f"run {listed}"
