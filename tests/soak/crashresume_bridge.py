@@ -69,7 +69,7 @@ def fulfil(order: str) -> str:
 def safely(order: str) -> None:
     """Work on one input with Milepost."""
     with closing(SqliteStore(Path("store.sqlite"), create=True)) as store:
-        fulfil.options(store=store, environ={"XDG_STATE_HOME": "state"}).run(order, order)
+        fulfil.options(store=store, environ={"XDG_STATE_HOME": str(Path("state").absolute())}).run(order, order)
 
 
 def naively(order: str) -> None:
