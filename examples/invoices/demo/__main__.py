@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _demo(folder: Path, options: argparse.Namespace, teller: Teller) -> int:
-    teller.before(options.invoices, folder)
+    teller.before(options.invoices, folder if options.keep else None)
     with ExitStack() as stages:
         first = stages.enter_context(staged("undisturbed", folder / "undisturbed", options.invoices))
         second = stages.enter_context(staged("killed", folder / "killed", options.invoices))

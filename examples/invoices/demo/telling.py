@@ -35,13 +35,14 @@ class Teller:
         """Print one line of our own words, markup allowed."""
         self._console.print(text)
 
-    def before(self, invoice_count: int, folder: Path) -> None:
-        """Say what is going to happen."""
+    def before(self, invoice_count: int, kept: Path | None) -> None:
+        """Say what is going to happen, and where it stays if it is kept."""
         self.say("[bold]A month of supplier invoices, reconciled twice[/bold]")
         self.say(f"{invoice_count} mails are read, matched to purchase orders, and what does not fit is posted to an")
         self.say("accounting queue and mailed to the suppliers. First undisturbed. Then the same month again, killed")
         self.say("with SIGKILL at five places and resumed each time in a new process. Then the books are compared.")
-        self.say(f"[dim]Folder: {escape(str(folder))}[/dim]")
+        if kept is not None:
+            self.say(f"[dim]Folder: {escape(str(kept))}[/dim]")
         self.say(
             "[dim]No model key is needed or used: a local service that answers by rules stands in for the model.[/dim]"
         )
@@ -57,7 +58,7 @@ class Teller:
     def killed(self, number: int, place: Place, steps: int, effects: int) -> None:
         """Say where a process died, and what stands in the journal now."""
         self.say(f"  [red]✗ {number}[/red] {escape(place.words)}")
-        self.say(f"      [dim]stands: {steps} steps verified, {effects} effects applied   ({place.crash_at})[/dim]")
+        self.say(f"      [dim]stands: {steps} steps verified, {effects} effects applied[/dim]")
 
     def resumed(self, seconds: float) -> None:
         """Say that the last resume came through."""
