@@ -89,7 +89,7 @@ def unfinished(lines: list[str]) -> str:
 
 
 @task
-def reconcile(month: str) -> list[str]:
+def tampered_month(month: str) -> list[str]:
     lines = read(month)
     scanned = scan(month)
     receipts = finished(lines)
@@ -174,7 +174,7 @@ class Scene:
         with closing(SqliteStore(self.path, create=False)) as store:
             yield store
 
-    def resume(self, run_id: str = RUN, plan: Any = reconcile, **more: Any) -> Any:
+    def resume(self, run_id: str = RUN, plan: Any = tampered_month, **more: Any) -> Any:
         with self.store() as store:
             return self._ready(plan, store, more).resume(run_id)
 
@@ -194,7 +194,7 @@ class Scene:
         return [f"{verdict.what}: {verdict.found}" for verdict in self.verdicts(run_id) if not verdict.ok]
 
 
-def start(scene: Scene, run_id: str, *inputs: Any, plan: Any = reconcile) -> None:
+def start(scene: Scene, run_id: str, *inputs: Any, plan: Any = tampered_month) -> None:
     """Run until the power goes."""
     try:
         scene.run(run_id, plan, *inputs)

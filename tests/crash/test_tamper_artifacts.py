@@ -162,7 +162,7 @@ def test_check_says_the_same_and_changes_nothing(scene: Scene) -> None:
     before = scene.dump()
     with scene.store() as store:
         options = RunOptions(store=store, seal_key=scene.seal_key, environ=scene.environ)
-        findings = check_run(tampering.reconcile.spec, RUN, store, options)
+        findings = check_run(tampering.tampered_month.spec, RUN, store, options)
     assert (findings[0].rule, findings[0].state) == ("Trust", "refuse")
     assert "output of scan" in findings[0].found
     assert scene.dump() == before

@@ -212,7 +212,7 @@ def test_a_tail_cut_off_with_the_head_of_an_older_copy_is_a_store_that_went_back
         scene.change("DELETE FROM journal WHERE run = 1 AND seq >= ?", seq)
         scene.change("UPDATE runs SET head_seq = ?, head_seal = ? WHERE run_id = ?", seq - 1, head or b"", RUN)
         with pytest.raises(StoreWentBack):
-            scene.run(RUN, tampering.reconcile, "2026-10")
+            scene.run(RUN, tampering.tampered_month, "2026-10")
         assert ledger.events() == []
 
 
