@@ -151,3 +151,13 @@ def test_an_open_that_fails_leaves_no_connection(tmp_path: Path) -> None:
         SqliteStore(path, create=False, connect=connect)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         opened[0].execute("SELECT 1")
+
+
+def test_a_store_without_its_name_is_refused(tmp_path: Path) -> None:
+    """Its witnesses cannot be found: it is not the store that was written."""
+    path = tmp_path / "store.sqlite"
+    SqliteStore(path, create=True).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM meta")
+    with pytest.raises(ForeignDatabase, match="the store's own name"):
+        SqliteStore(path, create=False)

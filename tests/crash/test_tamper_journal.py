@@ -210,7 +210,8 @@ def test_a_tail_cut_off_with_the_head_of_an_older_copy_is_a_store_that_went_back
         rows = scene.rows("SELECT seq, chain, seal FROM journal WHERE run = 1 AND seq < ? ORDER BY seq", seq)
         head = Sealer(RUN, scene.seal_key).head_of(Place(*row) for row in rows)
         scene.change("DELETE FROM journal WHERE run = 1 AND seq >= ?", seq)
-        scene.change("UPDATE runs SET head_seq = ?, head_seal = ? WHERE run_id = ?", seq - 1, head or b"", RUN)
+        older = "UPDATE runs SET head_seq = ?, head_seal = ?, status = 'running' WHERE run_id = ?"
+        scene.change(older, seq - 1, head or b"", RUN)
         with pytest.raises(StoreWentBack):
             scene.run(RUN, tampering.tampered_month, "2026-10")
         assert ledger.events() == []
@@ -238,24 +239,31 @@ def test_a_changed_fact_in_the_row_of_the_run_is_refused(scene: Scene, column: s
     assert name in str(error)
 
 
-@pytest.mark.parametrize("status", ["done", "stopped", "cancelled"])
-def test_an_end_that_the_journal_does_not_have_ends_nothing(scene: Scene, status: str) -> None:
-    """The list of runs is a view. Work is neither skipped nor a result invented because of it."""
+@pytest.mark.parametrize("status", ["done", "stopped", "cancelled", "waiting"])
+def test_a_status_that_the_journal_does_not_have_is_refused(scene: Scene, status: str) -> None:
+    """Work is neither skipped nor a result invented because of it, and the row is named."""
     scene.change("UPDATE runs SET status = ? WHERE run_id = ?", status, RUN)
     assert any("list of runs" in said for said in scene.complaints())
-    assert scene.resume() == REPORT
-    assert ledger.events() == ["unfinished"]
+    assert_refused_by_name(scene, "its row in the list of runs", f"it says {status}, the journal says")
 
 
 @pytest.mark.parametrize("status", ["failed", "running", "interrupted"])
-def test_an_end_that_the_row_denies_stands(scene: Scene, status: str) -> None:
+def test_an_end_that_the_row_denies_is_refused(scene: Scene, status: str) -> None:
     assert scene.resume() == REPORT
     before = scene.rows("SELECT count(*) FROM journal")
     scene.change("UPDATE runs SET status = ? WHERE run_id = ?", status, RUN)
     ran = len(ledger.events())
-    assert scene.resume() == REPORT
+    error = refused(scene)
+    assert f"it says {status}, the journal says done" in str(error)
     assert len(ledger.events()) == ran
     assert scene.rows("SELECT count(*) FROM journal") == before
+
+
+@pytest.mark.parametrize("column", ["started_at", "beat_at", "status_at"])
+def test_a_time_that_is_none_is_refused_by_name(scene: Scene, column: str) -> None:
+    """`runs` ended in a traceback of ours."""
+    scene.change(f"UPDATE runs SET {column} = 'garbage' WHERE run_id = ?", RUN)
+    assert f"its {column} is 'garbage', which is no time" in str(refused(scene))
 
 
 def test_a_forged_result_is_not_returned(scene: Scene) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from milepost.api import default_store
 from milepost.cli.output import note
+from milepost.errors import RefusedError
 from milepost.protocol.snapshot import format_time
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.runtime.standing import Standing, standing
+from milepost.runtime.trust import check_row
 from milepost.runtime.witness import no_witness
 from milepost.stores.contract import RunRow, Store
 from milepost.stores.locate import locate
@@ -59,7 +61,13 @@ def now_text() -> str:
 
 def read_whole(store: Store, run_id: str) -> Opened:
     """Read everything a run's journal says that can be trusted. Raises: RunUnknown; a refusal is returned with it."""
-    return read_snapshot(store, run_id, seal_key(), every_chain=True)
+    opened = read_snapshot(store, run_id, seal_key(), every_chain=True)
+    if opened.refusal is None and opened.snapshot.started is not None:
+        try:
+            check_row(opened)
+        except RefusedError as refusal:
+            opened.refusal = refusal
+    return opened
 
 
 def stands(store: Store, row: RunRow) -> Standing:

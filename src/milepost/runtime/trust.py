@@ -16,7 +16,7 @@ from milepost.errors import CorruptRecord, RefusedError
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState
 from milepost.records.canonical import digest, parse
-from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed
+from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed, RunStatus
 from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.stores.contract import Lease, Store, StoredArtifact
@@ -52,12 +52,20 @@ def check_lease(opened: Opened, lease: Lease) -> None:
 
 
 def check_row(opened: Opened) -> None:
-    """Check the facts of the run's row that the journal seals. Raises: CorruptRecord."""
+    """Check what the run's row says that the journal seals, its status too. Raises: CorruptRecord."""
     row, started = opened.row, opened.snapshot.started
     assert started is not None
     for name, shown, sealed in (("task", row.task, started.task), ("family", row.family, started.family)):
         if shown != sealed:
             raise _corrupt(opened, "its row", f"it says {name} {shown!r}, the journal says {sealed!r}")
+    shown, sealed = row.progress.status, status_of(opened.snapshot)
+    if shown != sealed:
+        raise _corrupt(opened, "its row in the list of runs", f"it says {shown}, the journal says {sealed}")
+
+
+def status_of(s: Snapshot) -> RunStatus:
+    """Return the status the list of runs shows for what a journal says."""
+    return RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
 
 
 def check_questions(store: Store, opened: Opened) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from milepost.errors import CorruptRecord, MilepostError, RefusedError
-from milepost.records.model import RunStatus
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot, went_back
-from milepost.runtime.trust import check_cancel, check_questions, check_row, files_listed, pointers
+from milepost.runtime.trust import check_cancel, check_questions, check_row, files_listed, pointers, status_of
 from milepost.runtime.witness import witness_of
 from milepost.stores.contract import Store
 
@@ -77,8 +76,7 @@ def _row(opened: Opened) -> str:
     if s.started is not None:
         check_row(opened)
     check_cancel(opened)
-    status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
-    expected = (status, s.verified_count, s.applied_count)
+    expected = (status_of(s), s.verified_count, s.applied_count)
     if opened.records and (shown.status, shown.verified_count, shown.applied_count) != expected:
         found = f"{shown.status}, {shown.verified_count} verified, {shown.applied_count} applied"
         raise CorruptRecord(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from milepost.errors import CorruptRecord
@@ -23,6 +24,7 @@ from milepost.stores.contract import (
 def run_row(row: tuple[Any, ...]) -> RunRow:
     """Build a run from the columns of the statements `run` and `runs`."""
     run_id, task, family, seal_name, started_at, token, released = row[:7]
+    _check_times(run_id, started_at=started_at, status_at=row[14], beat_at=row[12])
     holder, (beat, beat_at) = Holder(*row[7:11]), row[11:13]
     status, status_at, verified_count, applied_count, next_action, detail = row[13:19]
     return RunRow(
@@ -36,6 +38,16 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
         held=None if released else Held(run_id, token, holder, beat, beat_at),
         cancel=None if row[22] is None else CancelRow(run_id, *row[21:25]),
     )
+
+
+def _check_times(run_id: str, **times: Any) -> None:
+    """Refuse a row whose times nobody can read. Raises: CorruptRecord."""
+    for name, text in times.items():
+        try:
+            datetime.fromisoformat(text)
+        except (ValueError, TypeError):
+            reason = f"its {name} is {str(text)[:80]!r}, which is no time"
+            raise CorruptRecord(run_id=run_id, record="its row in the list of runs", reason=reason) from None
 
 
 def _status(run_id: str, name: str) -> RunStatus:

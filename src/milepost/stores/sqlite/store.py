@@ -83,7 +83,10 @@ class SqliteStore:
                 writing, reading = self._connected_to_read(place, undo)
             self._writer = Writer(writing, self.path)
             self._reader = Reader(reading, self.location)
-            self.store_id: str = self._reader.one("open", SQL["store_id"])[0]
+            named = self._reader.one("open", SQL["store_id"])
+            if named is None:
+                raise ForeignDatabase(location=self.location, reason="it has our tables but not the store's own name")
+            self.store_id: str = named[0]
             undo.pop_all()
 
     def _connected(self, connect: Connect, undo: ExitStack) -> tuple[Connection, Connection]:
