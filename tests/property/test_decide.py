@@ -125,7 +125,8 @@ def answer(at: str, question: m.QuestionAsked, choice: int) -> m.AnswerEntered:
 PRINTS = st.sampled_from([None, "f1", "f2"])
 SOURCES = st.builds(
     SourceCheck, key=st.sampled_from("abc"), name=st.just("orders.csv"), expected=PRINTS, found=PRINTS,
-    readers=st.lists(st.sampled_from(STEPS), max_size=2), writer=st.sampled_from([None, *STEPS]), can_put_back=st.booleans(),
+    readers=st.lists(st.sampled_from(STEPS), max_size=2), writer=st.sampled_from([None, *STEPS]),
+    can_put_back=st.booleans(),
 )  # fmt: skip
 VERSIONS = st.builds(
     VersionCheck, path=st.sampled_from(["", *STEPS]), old=st.just({"code": "1"}), new=st.just({"code": "2"})
