@@ -29,7 +29,7 @@ from milepost.runtime.trust import files_listed, pointers
 from milepost.runtime.witness import Witness, witness_of
 from milepost.stores.contract import LEASE_S, Lease, NewRun, Store
 
-TAKEN = "it is the id of a run already, of one that was pruned perhaps"
+TAKEN = "a run of this id is there already, or was and its id stays taken"
 ANOTHER = "Choose another id for the new run."
 
 

@@ -121,7 +121,7 @@ def test_failed_as_json_is_an_object_with_code_message_and_hint(shell: Shell) ->
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (("run", "letters.py:nobody"), "unknown-task", "its tasks are: letters, hostile, gates"),
+        (("run", "letters.py:nobody"), "unknown-task", "its tasks are: letters, mute, hostile, gates"),
         (("run", "letters.py:write"), "unknown-task", "'write' is no task but Step"),
         (("run", "letters.py"), "unknown-task", "does not say which task"),
         (("run", "nowhere.py:x"), "unknown-task", "there is no file nowhere.py"),
