@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from milepost.errors import CorruptRecord, StoreUnavailable
 from milepost.records.canonical import digest
 from milepost.runtime.active import RunOptions
 from milepost.runtime.check import check_run
+from milepost.runtime.verify import verify_run
+from milepost.stores.sqlite.store import SqliteStore
 
 
 def file_of(scene: Scene) -> Path:
@@ -201,3 +204,30 @@ def test_a_plan_that_catches_everything_cannot_go_on_from_a_damaged_output(
     with pytest.raises(CorruptRecord, match="output of slow"):
         scene.resume("careless", careless)
     assert ledger.events() == []
+
+
+def test_a_changed_copy_is_named_although_another_record_holds_the_same_bytes(tmp_path: Path) -> None:
+    """The good copy was used, and `verify` said that every artifact was as recorded."""
+
+    @step
+    def same(n: int) -> int:
+        return 7
+
+    @task
+    def twins() -> int:
+        return same(1) + same(2)
+
+    path = tmp_path / "store.sqlite"
+    with closing(SqliteStore(path, create=True)) as store:
+        assert twins.options(store=store).run("r") == 14
+    with closing(sqlite3.connect(path)) as connection, connection:
+        seqs = [
+            row[0] for row in connection.execute("SELECT seq FROM journal WHERE kind = 'step_verified' ORDER BY seq")
+        ]
+        connection.execute("UPDATE journal SET data = ? WHERE seq = ?", (b"9", seqs[0]))
+    with closing(SqliteStore(path, create=False)) as store:
+        bad = [verdict for verdict in verify_run(store, "r", None, {}) if not verdict.ok]
+        assert [verdict.what for verdict in bad] == ["artifacts"]
+        assert f"record {seqs[0]} of run r carries" in bad[0].found
+        assert [found.run_id for found in store.check() if not found.ok and found.check == "stored copies"] == ["r"]
+        assert twins.options(store=store).resume("r") == 14

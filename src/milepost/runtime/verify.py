@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from milepost.errors import CorruptRecord, MilepostError, RefusedError
+from milepost.errors import CorruptRecord, MilepostError, RefusedError, UnavailableError
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot, went_back
 from milepost.runtime.trust import check_cancel, check_questions, check_row, files_listed, pointers, status_of
@@ -65,9 +65,18 @@ def _artifacts(store: Store, opened: Opened) -> Verdict:
                 count += 1
         except (MilepostError, ValueError, KeyError, TypeError) as error:
             bad.append(str(error))
+    bad += _bad_copies(store, opened.row.run_id)
     if bad:
         return Verdict("artifacts", False, "; ".join(bad[:5]))
     return Verdict("artifacts", True, f"{count} artifacts are there with the recorded digests")
+
+
+def _bad_copies(store: Store, run_id: str) -> list[str]:
+    """Name copies with other bytes than recorded: a resume used a good one, yet somebody changed the store."""
+    try:
+        return [found.found for found in store.check() if not found.ok and found.run_id == run_id]
+    except UnavailableError as error:
+        return [str(error)]
 
 
 def _row(opened: Opened) -> str:

@@ -150,6 +150,7 @@ class Finding:
     ok: bool
     found: str
     hint: str = ""
+    run_id: str = ""  # the run it is about; none: the store
 
 
 class Ticket(Protocol):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from milepost.artifacts.files import ArtifactFiles
+from milepost.records.canonical import digest
 from milepost.stores.contract import Finding
 from milepost.stores.sqlite.connection import Reader, settings
 from milepost.stores.sqlite.locks import LockFiles
@@ -29,6 +30,7 @@ def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles) ->
         *_settings(reader, path),
         _integrity(reader),
         _references(reader),
+        *_copies(reader),
         _schema(reader),
         *_permissions(path, files.folder),
         _space(path),
@@ -62,6 +64,22 @@ def _references(reader: Reader) -> Finding:
     found = reader.all("check", "PRAGMA foreign_key_check")
     hint = "Rows point at runs that are gone: the file was edited by another program."
     return Finding("references", not found, f"{len(found)} dangling rows", hint)
+
+
+def _copies(reader: Reader) -> Iterator[Finding]:
+    """Prove every copy of an artifact that lies in a row: a good one elsewhere does not make it good."""
+    hint = "Bytes of the store were changed: `milepost fork RUN --from STEP` goes on from before that record."
+    count, bad = 0, []
+    with reader.alone() as connection:
+        for run_id, seq, name, data in connection.execute(SQL["copies"]):
+            count += 1
+            if not isinstance(data, bytes) or digest(data) != name:
+                bad.append((run_id, f"record {seq}" if seq else "a row beside the journal", name))
+    for run_id, place, name in bad:
+        found = f"{place} of run {run_id} carries bytes that are not those of digest {name[:12]}…"
+        yield Finding("stored copies", False, found, hint, run_id)
+    if not bad:
+        yield Finding("stored copies", True, f"{count} copies have their digests")
 
 
 def _schema(reader: Reader) -> Finding:

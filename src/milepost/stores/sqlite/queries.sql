@@ -126,6 +126,12 @@ WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.se
 SELECT j.seq, j.chain, j.seal FROM runs r CROSS JOIN journal j ON j.run = r.number
 WHERE r.run_id = ? ORDER BY j.seq
 
+-- name: copies
+-- Every artifact that lies in a row, with its run and the number of the record that carries it, 0 for none.
+SELECT r.run_id, j.seq, j.digest, j.data FROM journal j JOIN runs r ON r.number = j.run WHERE j.data IS NOT NULL
+UNION ALL
+SELECT r.run_id, 0, a.digest, a.data FROM artifacts a JOIN runs r ON r.number = a.run WHERE a.data IS NOT NULL
+
 -- name: carried
 -- Which records of a run carry an artifact, after a number.
 SELECT j.digest, j.seq FROM runs r CROSS JOIN journal j ON j.run = r.number
