@@ -1,7 +1,8 @@
 """The test provider: a process of its own with a durable ledger, in six characters. It outlives every kill.
 
 `/CHARACTER/WORLD/KEY`: POST applies, GET looks up; `/CHARACTER/WORLD`: GET lists what was applied, per key.
-Its clock is the `At` header (seconds), so that nobody waits. Started as `toy_provider.py DATABASE`; prints its port.
+Its clock is the `At` header (seconds), so that nobody waits. Started as `toy_provider.py DATABASE`; prints its port,
+ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -124,8 +125,9 @@ class Server(ThreadingHTTPServer):
 def main() -> None:
     Handler.ledger = Ledger(sys.argv[1])
     server = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
-    server.serve_forever()
+    sys.stdin.read()
 
 
 if __name__ == "__main__":

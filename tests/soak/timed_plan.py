@@ -81,7 +81,7 @@ class TimedOffice:
                 raise Busy
             return "free"
 
-        @effect(provider="can be asked", lookup=find, settle=SETTLE)
+        @effect(provider="can be asked", lookup=find, settle=SETTLE, retry=Retry(on=TimeoutError, attempts=5))
         def asked(key: Key) -> Applied[str]:
             heard(key, keeps=False)
             return Applied("asked", ref="a")

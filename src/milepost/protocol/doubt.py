@@ -120,10 +120,21 @@ def _wait_to_look_again(
 
 
 def _settle(call: Call[EffectSpec], state: EffectState | None) -> Steps[None]:
+    """Wait until a lookup may be believed: by the wall clock, and by this process's own, which does not jump."""
     now: Moment = yield Now()
-    until = settled_at(call.spec, state.open_sends if state else [], now.at, call.lease_s)
-    if until > now.at:
-        yield Wait(format_time(until), f"{call.path} settles at its provider before it is looked up")
+    sends = state.open_sends if state else []
+    wall = (settled_at(call.spec, sends, now.at, call.lease_s) - now.at).total_seconds()
+    settled = now.ticks + max(wall, _left_to_settle(call.spec, sends, now.ticks))
+    while now.ticks < settled:
+        until = format_time(now.at + timedelta(seconds=settled - now.ticks))
+        yield Wait(until, f"{call.path} settles at its provider before it is looked up")
+        now = yield Now()
+
+
+def _left_to_settle(spec: EffectSpec, sends: list[Send], ticks: float) -> float:
+    """Return the seconds until `settle` has passed since this process heard how its own sends ended."""
+    settle = (spec.settle or timedelta(0)).total_seconds()
+    return max((send.heard_ticks + settle - ticks for send in sends if send.heard_ticks is not None), default=0.0)
 
 
 def settled_at(spec: EffectSpec, sends: list[Send], now: datetime, lease_s: float) -> datetime:

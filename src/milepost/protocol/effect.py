@@ -143,7 +143,7 @@ def _recorded_result(
 def _ask_about_request(
     call: Call[EffectSpec], request: Request, applied: OutcomeRecorded, sent: IntentRecorded | None
 ) -> Steps[None]:
-    changes = (yield from request_changes(sent, request.data)) if sent is not None else []
+    changes = (yield from _request_changes(sent, request.data)) if sent is not None else []
     yield from asking(
         call,
         QuestionKind.REQUEST_CHANGED,
@@ -156,7 +156,8 @@ def _ask_about_request(
     )
 
 
-def request_changes(sent: IntentRecorded, new: bytes) -> Steps[list[str]]:
+def _request_changes(sent: IntentRecorded, new: bytes) -> Steps[list[str]]:
+    """Say what differs between the request that was sent and the one the plan makes now."""
     old = parse((yield Load(sent.request, f"request of {sent.path}")))
     return [str(change) for change in difference(old, parse(new))]
 
@@ -218,7 +219,10 @@ def _send(call: Call[EffectSpec], request: Request) -> Steps[Returned | None]:
 
 
 def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:
-    """Make the intent durable. None: too much time passed since, so that nothing was sent."""
+    """Make the intent durable. None: too much time passed since, so that nothing was sent.
+
+    Crash: no intent and nothing sent, or an open intent that the next reader resolves.
+    """
     now = yield Now()
     state = call.effect
     attempt = (state.last.intent.attempt + 1) if state is not None and state.last is not None else 1
@@ -252,7 +256,10 @@ def _outcome(
 
 
 def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended, error: BaseException) -> Steps[None]:
-    """Record a send that raised: rejected only with proof, else unknown. Return to try again, or raise."""
+    """Record a send that raised: rejected only with proof, else unknown. Return to try again, or raise.
+
+    Crash: the intent stays open and is resolved on resume.
+    """
     now = yield Now()
     state = call.effect
     assert state is not None
@@ -268,6 +275,8 @@ def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended
     if isinstance(decision, Again):
         records.append(WaitRecorded(at=now.text, path=call.path, until=decision.until, reason="retry"))
     yield Append(records, wait=final)
+    if state.last is not None:
+        state.last.heard_ticks = now.ticks
     if isinstance(decision, Again):
         return
     if decision == "stop" or final:
