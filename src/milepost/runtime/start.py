@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from milepost.errors import (
     MilepostError,
     RunEnded,
     RunUnstarted,
+    StoreUnavailable,
     WrongTask,
 )
 from milepost.protocol.decide import World
@@ -341,4 +343,5 @@ def _close(run: ActiveRun) -> None:
         pass  # how the run ended was told already; what is not durable is not there
     finally:
         run.journal.close()
-        run.journal.store.release(run.lease)
+        with suppress(StoreUnavailable):  # it follows from what was told, and must not stand in its place
+            run.journal.store.release(run.lease)

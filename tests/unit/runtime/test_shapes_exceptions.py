@@ -11,8 +11,10 @@ from branches import start
 from desk import Desk
 
 from milepost import Key, Secret, StepFailed, effect, step, task
-from milepost.errors import MilepostError
+from milepost.errors import MilepostError, StoreUnavailable
 from milepost.records.model import ERROR_SIZE_MAX
+from milepost.stores.contract import Batch, Lease, Ticket
+from milepost.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -167,3 +169,32 @@ def test_a_secret_in_an_exception_is_not_recorded(desk: Desk, monkeypatch: pytes
     assert "hunter" not in str(failed.value)
     assert "[secret SHOP_PASSWORD]" in str(failed.value)
     assert all(b"hunter" not in line.body for line in desk.store.records("r"))
+
+
+class FullDisk(MemoryStore):
+    """Takes nothing any more once `full`, not even a lease back."""
+
+    full = False
+
+    def append(self, batch: Batch) -> Ticket:
+        if self.full:
+            raise StoreUnavailable(location="here", operation="append", reason="the disk is full")
+        return super().append(batch)
+
+    def release(self, lease: Lease) -> None:
+        if self.full:
+            raise StoreUnavailable(location="here", operation="release lease", reason="the disk is full")
+        super().release(lease)
+
+
+def test_what_is_told_is_the_write_that_failed_first() -> None:
+    """That the lease could not be given back either follows from it."""
+    store = FullDisk()
+
+    @step
+    def fills() -> int:
+        store.full = True
+        return 1
+
+    with pytest.raises(StoreUnavailable, match="append failed"):
+        task(name="plan")(lambda: fills()).options(store=store).run("r")
