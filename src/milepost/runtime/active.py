@@ -83,6 +83,11 @@ class ActiveRun:
         self._indexed = False  # applied effects of unread bodies are known by name and key
 
     @property
+    def is_of_this_process(self) -> bool:
+        """Say whether this is the process that holds the run, and not one forked from it."""
+        return self.pid == os.getpid()
+
+    @property
     def snapshot(self) -> Snapshot:
         """Return what the journal says up to the last append."""
         return self.journal.snapshot

@@ -6,6 +6,7 @@ refuses them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,6 +67,8 @@ def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
         error = raised
     finally:
         current.reset(token)
+    if error is not None and scope.pid != os.getpid():
+        raise error  # a forked child unwinds through here: its end is its own, nothing of the run
     while not scope.end():
         scope.run.bell.wait(lambda: scope.active == 0)
     return ended(scope, value, error, began)

@@ -6,8 +6,6 @@ Writes nothing. Called by `start`.
 
 from __future__ import annotations
 
-import os
-
 from milepost.errors import (
     AttemptsUsed,
     LeaseLost,
@@ -44,7 +42,9 @@ _QUESTIONS: dict[str, type[QuestionError]] = {
 
 def told(run: ActiveRun, error: BaseException) -> BaseException:
     """Translate how a journey ended into what the caller sees: our ordinary errors, no group, no signal."""
-    if run.pid != os.getpid():
+    if not run.is_of_this_process and isinstance(error, SystemExit):
+        return error  # how a forked child ends is its own affair
+    if not run.is_of_this_process:
         return OutsideRun(path=run.run_id, reason="this process was forked from the one that holds the run")
     if isinstance(error, LeaseLost) or isinstance(run.broken, LeaseLost):
         return LeaseTaken(run_id=run.run_id, token=run.lease.token)

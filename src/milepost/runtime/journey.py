@@ -285,7 +285,7 @@ def _ask_about_open_intents(run: ActiveRun) -> Steps[None]:
 
 def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
     """Record why the journey stops here, so that the next reader knows. Crash: a run that just died."""
-    if isinstance(error, LeaseLost) or run.broken is not None:
+    if isinstance(error, LeaseLost) or run.broken is not None or not run.is_of_this_process:
         return
     if isinstance(error, RunStopping) and run.cancelling:
         yield from _end_cancelled(run, world)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from milepost.protocol.snapshot import Snapshot, age, parse_time
 from milepost.records.model import ENDED, RunStatus
@@ -68,13 +69,22 @@ def is_dead(held: Held, now: datetime) -> bool:
 
 
 def _lives(pid: int) -> bool:
+    """Say whether a process works; one that has ended and only waits to be reaped by its parent does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    return _state_of(pid) not in ("Z", "X")
+
+
+def _state_of(pid: int) -> str:
+    """Return the kernel's letter for what a process does, "" where it cannot be told."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
 
 
 def unanswered(store: Store, run_id: str | None = None) -> list[QuestionRow]:

@@ -333,7 +333,7 @@ def _close(run: ActiveRun) -> None:
 
     Crash: the lease is not given back; the next starter finds its holder dead.
     """
-    if run.pid != os.getpid():
+    if not run.is_of_this_process:
         return
     KEEPER.remove(run)
     try:
