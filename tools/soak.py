@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 
@@ -49,10 +49,19 @@ def run(name: str, seconds: float, seed: int) -> Ended:
         lines = Path(folder, "lines")
         command = [sys.executable, "tests/soak/soak.py", name, "--seconds", f"{seconds:.0f}", "--seed", str(seed)]
         environ = {**os.environ, VARIABLE: str(lines), "PYTHONPATH": str(ROOT / "src")}
-        done = subprocess.run(command, cwd=ROOT, env=environ, timeout=seconds + LEAVING_S, check=False)
+        status = _status(command, environ, seconds + LEAVING_S)
         for line in lines.read_text(encoding="utf-8").splitlines() if lines.exists() else ():
             note(json.loads(line))
-    return Ended.NOT_TRIED if done.returncode == Ended.NOT_TRIED else Ended(bool(done.returncode))
+    return Ended.NOT_TRIED if status == Ended.NOT_TRIED else Ended(bool(status))
+
+
+def _status(command: Sequence[str], environ: Mapping[str, str], seconds_max: float) -> int:
+    """Return how a harness ended; one that hangs is ended and counts as broken."""
+    try:
+        return subprocess.run(command, cwd=ROOT, env=environ, timeout=seconds_max, check=False).returncode
+    except subprocess.TimeoutExpired:
+        print(f"hangs: it was ended after {seconds_max:.0f} s: {' '.join(command[1:])}", file=sys.stderr)
+        return Ended.BROKEN
 
 
 def run_all(names: Sequence[str], seconds: float, seed: int) -> dict[str, Ended]:
