@@ -16,12 +16,13 @@ def edit(shell: Shell, sql: str, *values: object) -> None:
         store.execute(sql, values)
 
 
-def test_a_row_that_says_done_does_not_end_a_run_whose_journal_goes_on(shell: Shell) -> None:
-    """The list of runs is a view: what the journal says counts, and there is no result to print yet."""
+def test_a_row_that_says_done_is_refused_when_the_journal_goes_on(shell: Shell) -> None:
+    """The list of runs is a view: a status that the journal does not bear out was written by somebody else."""
     assert shell.run(*RUN, FAIL_PLAN="1").status == 1
     edit(shell, "UPDATE runs SET status = 'done'")
     ended = shell.run("resume", "one")
-    assert (ended.status, ended.out) == (0, "1\n")
+    assert (ended.status, ended.out) == (3, "")
+    assert "corrupt-record: run one: its row" in ended.err
 
 
 @pytest.mark.parametrize("body", [b"\0", b"[]", b'{"at":1}', b"[" * 100_000], ids=["bytes", "list", "less", "deep"])
