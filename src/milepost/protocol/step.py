@@ -275,6 +275,7 @@ def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s:
     if isinstance(decision, Again):
         yield Append((noted, WaitRecorded(at=now.text, path=call.path, until=decision.until, reason="retry")))
         yield Wait(decision.until, f"{call.path} is tried again after {noted.error.type}")
+        state.until = None  # it was waited for: a clock that was set back meanwhile must not make it be again
         return
     yield Append((noted,), wait=final)
     if decision == "ask":

@@ -185,8 +185,8 @@ async def _ask(run: ActiveRun, call: RuntimeCall, op: Ask) -> None:
 
 
 async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
-    until = parse_time(op.until)
-    if run.clock.now() >= until:
+    remaining = perform.countdown(run, parse_time(op.until))
+    if remaining() <= 0:
         return
     perform.note_waiting(run, op)
     if not run.options.wait:
@@ -194,7 +194,7 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
     run.park()
     try:
         with _cancellable(call):
-            while (left := perform.remaining(run, until)) > 0 and not perform.interrupted(run):
+            while (left := remaining()) > 0 and not perform.interrupted(run):
                 await run.bell.wait_async(lambda: perform.interrupted(run), min(left, perform.WAKE_S))
     finally:
         run.unpark()

@@ -113,15 +113,15 @@ def asked(op: Ask) -> Append:
 
 def wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
     """Wait for a recorded time, or leave with --no-wait; cut short when the run asks or stops."""
-    until = parse_time(op.until)
-    if run.clock.now() >= until:
+    remaining = countdown(run, parse_time(op.until))
+    if remaining() <= 0:
         return
     note_waiting(run, op)
     if not run.options.wait:
         park(run)
     run.park()
     try:
-        while (left := remaining(run, until)) > 0 and not interrupted(run):
+        while (left := remaining()) > 0 and not interrupted(run):
             run.bell.wait(lambda: interrupted(run), min(left, WAKE_S))
     finally:
         run.unpark()
@@ -138,9 +138,14 @@ def note_waiting(run: ActiveRun, op: Wait) -> None:
         run.waiting = min(run.waiting or (op.until, op.reason), (op.until, op.reason))
 
 
-def remaining(run: ActiveRun, until: datetime) -> float:
-    """Return the seconds left until a time, negative when it is over."""
-    return (until - run.clock.now()).total_seconds()
+def countdown(run: ActiveRun, until: datetime) -> Callable[[], float]:
+    """Return what tells the seconds left until a time: a clock that is set back meanwhile does not add any."""
+
+    def wall() -> float:
+        return (until - run.clock.now()).total_seconds()
+
+    at_first, began = wall(), run.clock.ticks()
+    return lambda: min(wall(), at_first - (run.clock.ticks() - began))
 
 
 def interrupted(run: ActiveRun) -> bool:
