@@ -15,7 +15,7 @@ from milepost.errors import RefusedError
 from milepost.protocol.snapshot import age
 from milepost.runtime.standing import all_runs
 from milepost.runtime.witness import no_witness, witness_folder
-from milepost.stores.contract import Finding, Store
+from milepost.stores.contract import Diagnosis, Store
 
 
 @click.command("doctor")
@@ -41,29 +41,29 @@ def command(as_json: bool) -> int:
     return 0 if well else RefusedError.exit_status
 
 
-def _clock(store: Store) -> Finding:
+def _clock(store: Store) -> Diagnosis:
     newest = max((row.progress.at for row in all_runs(store)), default=None)
     moment = now()
     found = f"now {moment:%Y-%m-%d %H:%M:%S UTC}"
     if newest is None or age(newest, moment) is not None:
-        return Finding("clock", True, found)
+        return Diagnosis("clock", True, found)
     hint = "The clock ran backward: ages cannot be told, so open intents will be asked about. Set the clock."
-    return Finding("clock", False, f"{found}, but the newest record is of {clock_time(newest)}", hint)
+    return Diagnosis("clock", False, f"{found}, but the newest record is of {clock_time(newest)}", hint)
 
 
-def _witness() -> Finding:
+def _witness() -> Diagnosis:
     folder, trouble = witness_folder(os.environ), no_witness(os.environ)
     if folder is None or trouble is not None:
         hint = (
             "Set XDG_STATE_HOME to a folder you can write: without a witness an older copy of the store is not noticed."
         )
-        return Finding("witness", False, f"none can be kept: {trouble}", hint)
-    return Finding("witness", True, f"{folder} ({'there' if folder.exists() else 'not yet there'})")
+        return Diagnosis("witness", False, f"none can be kept: {trouble}", hint)
+    return Diagnosis("witness", True, f"{folder} ({'there' if folder.exists() else 'not yet there'})")
 
 
-def _seal_key(store: Store) -> Finding:
+def _seal_key(store: Store) -> Diagnosis:
     sealed = {row.seal_name for row in all_runs(store)} - {None}
     has_key = bool(os.environ.get("MILEPOST_SEAL_KEY"))
     hint = "Set MILEPOST_SEAL_KEY to the key those runs were started with, or they can be neither trusted nor refused."
     found = f"{len(sealed)} keys in use, MILEPOST_SEAL_KEY is {'set' if has_key else 'not set'}"
-    return Finding("seal key", has_key or not sealed, found, hint)
+    return Diagnosis("seal key", has_key or not sealed, found, hint)

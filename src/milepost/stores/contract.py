@@ -143,7 +143,7 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """One line of `doctor`: what was checked, whether it holds, what was found, what to do."""
 
     check: str
@@ -245,7 +245,7 @@ class Store(Protocol):
         Crash: each whole or gone.
         """
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[Diagnosis]:
         """Examine the store for `doctor`: settings, integrity, schema, orphans. Changes nothing."""
 
     def close(self) -> None:

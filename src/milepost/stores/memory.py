@@ -20,7 +20,7 @@ from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,
-    Finding,
+    Diagnosis,
     Head,
     Held,
     Holder,
@@ -267,8 +267,8 @@ class MemoryStore:
             self._answers = [a for a in self._answers if a.run_id not in ended]
             return len(ended)
 
-    def check(self) -> list[Finding]:
-        return [Finding("memory", True, "nothing here outlives the process")]
+    def check(self) -> list[Diagnosis]:
+        return [Diagnosis("memory", True, "nothing here outlives the process")]
 
     def close(self) -> None:
         """Make everything durable for `crash()` and take nothing more. Idempotent."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from milepost.artifacts.files import ArtifactFiles
 from milepost.records.canonical import digest
-from milepost.stores.contract import Finding
+from milepost.stores.contract import Diagnosis
 from milepost.stores.sqlite.connection import Reader, settings
 from milepost.stores.sqlite.locks import LockFiles
 from milepost.stores.sqlite.opening import schema_known, unwritable
@@ -21,11 +21,11 @@ from milepost.stores.sqlite.queries import SQL
 FREE_BYTES_MIN = 64 * 1024 * 1024
 """Less free space than this is worth a word before a run stops for want of it."""
 NAMED_MAX = 5
-"""Things a finding names before it only counts."""
+"""Things a diagnosis names before it only counts."""
 
 
-def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles) -> list[Finding]:
-    """Return every finding, good ones too. Raises: StoreUnavailable when the file cannot be read at all."""
+def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles) -> list[Diagnosis]:
+    """Return every diagnosis, good ones too. Raises: StoreUnavailable when the file cannot be read at all."""
     return [
         *_settings(reader, path),
         _integrity(reader),
@@ -40,33 +40,35 @@ def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles) ->
     ]
 
 
-def _settings(reader: Reader, path: Path) -> Iterator[Finding]:
+def _settings(reader: Reader, path: Path) -> Iterator[Diagnosis]:
     place = unwritable(path)
     if place is not None:
         hint = (
             f"Make {place} writable. Until then runs can be looked at and verified, not started, resumed or answered."
         )
-        yield Finding("writable", False, f"{place} is not writable: the store is read-only", hint)
+        yield Diagnosis("writable", False, f"{place} is not writable: the store is read-only", hint)
         return
     with reader.alone() as connection:
         found = settings(connection)
     for name, expected, value in found:
-        yield Finding(name, expected == value, value, f"Expected {expected}. Another program changed the file's mode.")
+        yield Diagnosis(
+            name, expected == value, value, f"Expected {expected}. Another program changed the file's mode."
+        )
 
 
-def _integrity(reader: Reader) -> Finding:
+def _integrity(reader: Reader) -> Diagnosis:
     found = "; ".join(str(row[0]) for row in reader.all("check", "PRAGMA integrity_check(5)"))
     hint = "The file is damaged: keep a copy, then `milepost verify RUN` for each run."
-    return Finding("integrity", found == "ok", found, hint)
+    return Diagnosis("integrity", found == "ok", found, hint)
 
 
-def _references(reader: Reader) -> Finding:
+def _references(reader: Reader) -> Diagnosis:
     found = reader.all("check", "PRAGMA foreign_key_check")
     hint = "Rows point at runs that are gone: the file was edited by another program."
-    return Finding("references", not found, f"{len(found)} dangling rows", hint)
+    return Diagnosis("references", not found, f"{len(found)} dangling rows", hint)
 
 
-def _copies(reader: Reader) -> Iterator[Finding]:
+def _copies(reader: Reader) -> Iterator[Diagnosis]:
     """Prove every copy of an artifact that lies in a row: a good one elsewhere does not make it good."""
     hint = "Bytes of the store were changed: `milepost fork RUN --from STEP` goes on from before that record."
     count, bad = 0, []
@@ -77,56 +79,56 @@ def _copies(reader: Reader) -> Iterator[Finding]:
                 bad.append((run_id, f"record {seq}" if seq else "a row beside the journal", name))
     for run_id, place, name in bad:
         found = f"{place} of run {run_id} carries bytes that are not those of digest {name[:12]}…"
-        yield Finding("stored copies", False, found, hint, run_id)
+        yield Diagnosis("stored copies", False, found, hint, run_id)
     if not bad:
-        yield Finding("stored copies", True, f"{count} copies have their digests")
+        yield Diagnosis("stored copies", True, f"{count} copies have their digests")
 
 
-def _schema(reader: Reader) -> Finding:
+def _schema(reader: Reader) -> Diagnosis:
     found = reader.one("check", SQL["schema_version"])[0]
-    return Finding("schema", found == schema_known(), f"version {found}", f"Expected {schema_known()}.")
+    return Diagnosis("schema", found == schema_known(), f"version {found}", f"Expected {schema_known()}.")
 
 
-def _permissions(path: Path, folder: Path) -> Iterator[Finding]:
+def _permissions(path: Path, folder: Path) -> Iterator[Diagnosis]:
     for place in (path, path.parent, folder):
         if place.exists():
             mode = place.stat().st_mode & 0o777
             usable = os.access(place, os.W_OK) and not mode & 0o077
             hint = f"Make it readable and writable by its owner only: chmod go= {place}"
-            yield Finding("permissions", usable, f"{place} is {mode:04o}", hint)
+            yield Diagnosis("permissions", usable, f"{place} is {mode:04o}", hint)
 
 
-def _space(path: Path) -> Finding:
+def _space(path: Path) -> Diagnosis:
     free = shutil.disk_usage(path.parent).free
     hint = "Free space, or `milepost prune` ended runs."
-    return Finding("free space", free >= FREE_BYTES_MIN, f"{free // 2**20} MiB", hint)
+    return Diagnosis("free space", free >= FREE_BYTES_MIN, f"{free // 2**20} MiB", hint)
 
 
-def _files(reader: Reader, files: ArtifactFiles) -> Iterator[Finding]:
+def _files(reader: Reader, files: ArtifactFiles) -> Iterator[Diagnosis]:
     # The folder is listed first: a file written and recorded in between is then wanted, not missing.
     there = files.sizes()
     wanted = dict(reader.all("check", SQL["all_files"]))
     missing = [digest for digest, size in wanted.items() if files.size(digest) != size]
     hint = "Restore them from a backup, or fork the runs from before those steps."
-    yield Finding("artifact files", not missing, _named(missing, "missing or of another size"), hint)
+    yield Diagnosis("artifact files", not missing, _named(missing, "missing or of another size"), hint)
     orphans = [digest for digest in there if digest not in wanted]
     hint = f"Not recorded (yet); if no run is active they can be deleted from {files.folder}."
-    yield Finding("orphan files", not orphans, _named(orphans, "without a record"), hint)
+    yield Diagnosis("orphan files", not orphans, _named(orphans, "without a record"), hint)
 
 
-def _unfinished(path: Path, files: ArtifactFiles) -> Finding:
+def _unfinished(path: Path, files: ArtifactFiles) -> Diagnosis:
     found = [str(p) for p in (*files.unfinished(), *path.parent.glob(f"{path.name}.*.new*"))]
     hint = "Left by a process that died; if no run is active they can be deleted."
-    return Finding("unfinished files", not found, _named(found, "unfinished"), hint)
+    return Diagnosis("unfinished files", not found, _named(found, "unfinished"), hint)
 
 
-def _leases(reader: Reader, locks: LockFiles) -> Iterator[Finding]:
+def _leases(reader: Reader, locks: LockFiles) -> Iterator[Diagnosis]:
     held = reader.all("check", SQL["held_runs"])
     dead = [run_id for run_id, token, *_ in held if locks.is_free(run_id, token)]
     hint = "Their processes died: `milepost resume RUN` goes on."
-    yield Finding("leases", not dead, _named(dead, "held by a dead process"), hint)
+    yield Diagnosis("leases", not dead, _named(dead, "held by a dead process"), hint)
     left = [path.name for path in locks.leftovers((run_id, token) for run_id, token, *_ in held)]
-    yield Finding("lock files", not left, _named(left, "left over"), f"They can be deleted from {locks.folder}.")
+    yield Diagnosis("lock files", not left, _named(left, "left over"), f"They can be deleted from {locks.folder}.")
 
 
 def _named(things: list[str], what: str) -> str:

@@ -20,7 +20,7 @@ from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,
-    Finding,
+    Diagnosis,
     Held,
     Holder,
     Lease,
@@ -207,7 +207,7 @@ class SqliteStore:
         """Delete whole ended runs; return how many. Their ids stay taken. Crash: each whole or gone."""
         return prune(self._writer, self._files, run_ids, at)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[Diagnosis]:
         """Examine the store for `doctor`. Changes nothing."""
         with translated(self.location, "check"):
             return check(self._reader, self.path, self._files, self._locks)
