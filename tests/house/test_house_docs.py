@@ -57,12 +57,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_no_page_names_a_command_that_is_not_there(page: Path) -> None:
     """What a page tells a reader to type exists."""
     named = set(OUR_COMMAND.findall(page.read_text(encoding="utf-8")))
-    assert named - NAMES - _planned(page) == set()
-
-
-def _planned(page: Path) -> set[str]:
-    """The design speaks of what later versions add."""
-    return {"drill"} if page.name in ("design.md", "CHANGELOG.md") else set()
+    assert named - NAMES == set()
 
 
 def test_every_page_is_within_reach_of_the_readme() -> None:
