@@ -32,7 +32,7 @@ def test_no_two_errors_share_a_code() -> None:
 
 
 def test_every_family_has_its_exit_status_and_the_page_says_so() -> None:
-    """One status, one meaning: the class, the tree on top of errors.py and the page agree."""
+    """One status, one meaning: the class, the tree on top of errors/ and the page agree."""
     page = (ROOT / "docs" / "exit-statuses.md").read_text(encoding="utf-8")
     families = [error for error in ERRORS if MilepostError in error.__bases__ and error is not RunInterrupted]
     rows = {row.split("|")[1].strip(): row for row in page.splitlines() if row.startswith("| ")}

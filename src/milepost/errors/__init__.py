@@ -1,0 +1,138 @@
+"""Every exception of Milepost, grouped by what its reader should do next.
+
+MilepostError             one `except` catches everything of ours                       exit
+├─ MisuseError            fix the calling code                                             2
+├─ RefusedError           nothing was done; the message says what to do instead            3
+├─ QuestionError          a person decides: `milepost inbox`, then `milepost answer`       4
+├─ RunWaiting             come back later: the run waits for a recorded time               5
+├─ UnavailableError       something outside is away; nothing was lost                      6
+├─ StepFailed, Declined   recorded, the same on each resume; a plan may catch them         1
+└─ RunInterrupted         an orderly stop by a signal                                  128+n
+Signal (BaseException)    unwinds a run from inside; never leaves `run()`
+"""
+
+from __future__ import annotations
+
+from milepost.errors.asked import (
+    AttemptsUsed,
+    OutcomeUnknown,
+    PlanChanged,
+    QuestionError,
+    RequestChanged,
+    SourceChanged,
+    StoreWentBack,
+    VersionsChanged,
+)
+from milepost.errors.ended import (
+    Declined,
+    RunInterrupted,
+    RunWaiting,
+    SourceUnavailable,
+    StepFailed,
+    StoreUnavailable,
+    UnavailableError,
+)
+from milepost.errors.misuse import (
+    AmbiguousTask,
+    ArgumentsChanged,
+    BadInput,
+    BadName,
+    BadOption,
+    BlocksLoop,
+    CalledInside,
+    DuplicateStep,
+    MisuseError,
+    NotAwaited,
+    NotDecodable,
+    NotEncodable,
+    OutsideRun,
+    PermissionMissing,
+    RecordTooLarge,
+    SourceChangedMeanwhile,
+    UnknownTask,
+)
+from milepost.errors.refused import (
+    AlreadyAnswered,
+    AnswerRefused,
+    CorruptRecord,
+    ForeignDatabase,
+    InputsDiffer,
+    LeaseTaken,
+    QuestionUnknown,
+    RefusedError,
+    RunBusy,
+    RunEnded,
+    RunUnknown,
+    RunUnstarted,
+    SealKeyMissing,
+    StepUnknown,
+    StoreMissing,
+    StoreTooNew,
+    WrongTask,
+)
+from milepost.errors.signals import (
+    LeaseLost,
+    RunPaused,
+    RunStopping,
+    Signal,
+)
+from milepost.errors.tree import (
+    MilepostError,
+)
+
+__all__ = [
+    "AlreadyAnswered",
+    "AmbiguousTask",
+    "AnswerRefused",
+    "ArgumentsChanged",
+    "AttemptsUsed",
+    "BadInput",
+    "BadName",
+    "BadOption",
+    "BlocksLoop",
+    "CalledInside",
+    "CorruptRecord",
+    "Declined",
+    "DuplicateStep",
+    "ForeignDatabase",
+    "InputsDiffer",
+    "LeaseLost",
+    "LeaseTaken",
+    "MilepostError",
+    "MisuseError",
+    "NotAwaited",
+    "NotDecodable",
+    "NotEncodable",
+    "OutcomeUnknown",
+    "OutsideRun",
+    "PermissionMissing",
+    "PlanChanged",
+    "QuestionError",
+    "QuestionUnknown",
+    "RecordTooLarge",
+    "RefusedError",
+    "RequestChanged",
+    "RunBusy",
+    "RunEnded",
+    "RunInterrupted",
+    "RunPaused",
+    "RunStopping",
+    "RunUnknown",
+    "RunUnstarted",
+    "RunWaiting",
+    "SealKeyMissing",
+    "Signal",
+    "SourceChanged",
+    "SourceChangedMeanwhile",
+    "SourceUnavailable",
+    "StepFailed",
+    "StepUnknown",
+    "StoreMissing",
+    "StoreTooNew",
+    "StoreUnavailable",
+    "StoreWentBack",
+    "UnavailableError",
+    "UnknownTask",
+    "VersionsChanged",
+    "WrongTask",
+]

@@ -1,0 +1,113 @@
+"""Nothing was done; the message says what to do instead: exit status 3."""
+
+from __future__ import annotations
+
+from milepost.errors.tree import MilepostError
+
+
+class RefusedError(MilepostError):
+    """Milepost refused; nothing was changed and nothing ran."""
+
+    code = "refused"
+    hint = "Read the message; nothing was changed."
+    exit_status = 3
+
+
+class CorruptRecord(RefusedError):
+    code = "corrupt-record"
+    sentence = "run {run_id}: {record} cannot be trusted: {reason}"
+    hint = "`milepost verify RUN` tells more; `milepost fork RUN --from STEP` goes on from before it."
+
+
+class SealKeyMissing(RefusedError):
+    code = "seal-key-missing"
+    sentence = (
+        "run {run_id}: its records are sealed with key {key_name}, {found}; they can be neither trusted nor refused"
+    )
+    hint = "Set MILEPOST_SEAL_KEY to the key this run was started with."
+
+
+class StoreTooNew(RefusedError):
+    code = "store-too-new"
+    sentence = "{location}: the store has schema {found}, this Milepost knows up to {expected}"
+    hint = "Upgrade milepost; nothing was changed in the store."
+
+
+class ForeignDatabase(RefusedError):
+    code = "foreign-database"
+    sentence = "{location}: this is not a Milepost store: {reason}"
+    hint = "Name another file with MILEPOST_STORE; nothing was changed in this one."
+
+
+class StoreMissing(RefusedError):
+    code = "store-missing"
+    sentence = "no Milepost store at {location}"
+    hint = "Go to the folder the run was started in, or set MILEPOST_STORE; `milepost run` creates a store."
+
+
+class RunUnknown(RefusedError):
+    code = "run-unknown"
+    sentence = "no run {run_id!r} in {location}"
+    hint = "`milepost runs` lists the runs of this store."
+
+
+class RunUnstarted(RefusedError):
+    code = "run-unstarted"
+    sentence = "run {run_id} in {location} died before its first record: nothing was done, not even its inputs are kept"
+    hint = "Start it again with its inputs: `milepost run TASK name=value … --run-id RUN`."
+
+
+class RunBusy(RefusedError):
+    code = "run-busy"
+    sentence = "run {run_id} is being worked on by {holder} since {since}"
+    hint = "Wait for it, or stop that process. If it has died, `milepost resume RUN` takes over from it at once."
+
+
+class LeaseTaken(RefusedError):
+    code = "lease-taken"
+    sentence = (
+        "run {run_id}: this process lost its lease (token {token}) to a later holder; nothing of it was written since"
+    )
+    hint = "Nothing to do: the later holder carries the run on. `milepost show RUN` tells where it stands."
+
+
+class WrongTask(RefusedError):
+    code = "wrong-task"
+    sentence = "run {run_id} belongs to task {expected}, not to {found}"
+    hint = "Choose another run id, or start the task the run belongs to."
+
+
+class InputsDiffer(RefusedError):
+    code = "inputs-differ"
+    sentence = "run {run_id} was started with other inputs: {difference}"
+    hint = "Resume it with the inputs it has (`milepost resume RUN`), or choose another run id."
+
+
+class RunEnded(RefusedError):
+    code = "run-ended"
+    sentence = "run {run_id} has ended: {status}"
+    hint = "Start a new run, or go on from one of its steps with `milepost fork RUN --from STEP`."
+
+
+class AlreadyAnswered(RefusedError):
+    code = "already-answered"
+    sentence = "question {question_id} was answered {choice!r} by {by} at {at}"
+    hint = "The first answer stands; yours is kept in the audit."
+
+
+class QuestionUnknown(RefusedError):
+    code = "question-unknown"
+    sentence = "no question {question_id!r} in {location}"
+    hint = "`milepost inbox` lists the open questions."
+
+
+class AnswerRefused(RefusedError):
+    code = "answer-refused"
+    sentence = "question {question_id}: {reason}"
+    hint = "`milepost inbox QUESTION` shows the choices and what each needs."
+
+
+class StepUnknown(RefusedError):
+    code = "step-unknown"
+    sentence = "run {run_id} has no step {path!r}"
+    hint = "`milepost show RUN` lists its steps."
