@@ -35,6 +35,7 @@ from milepost.errors.ended import (
 from milepost.errors.misuse import (
     AmbiguousTask,
     ArgumentsChanged,
+    BadConfig,
     BadInput,
     BadName,
     BadOption,
@@ -86,6 +87,7 @@ __all__ = [
     "AnswerRefused",
     "ArgumentsChanged",
     "AttemptsUsed",
+    "BadConfig",
     "BadInput",
     "BadName",
     "BadOption",

@@ -30,6 +30,12 @@ class BadOption(MisuseError):
     hint = "Correct the option where the function is declared."
 
 
+class BadConfig(MisuseError):
+    code = "bad-config"
+    sentence = "{file}, {key}: expected {expected}, found {found}"
+    hint = "Correct the file; docs/watching.md lists every table and key."
+
+
 class UnknownTask(MisuseError):
     code = "unknown-task"
     sentence = "no task at {target!r}: {reason}"

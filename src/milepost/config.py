@@ -1,0 +1,184 @@
+"""`milepost.toml`: what one project sets for notifications, `milepost watch` and the console.
+
+Read strictly: a key nobody knows and a value of another type are errors, not surprises. Every key is optional, and so
+is the file. Called by the command line and the console; holds no rule of theirs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from milepost.errors import BadConfig
+
+FILE = "milepost.toml"
+_LASTING = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_LASTING_MAX = timedelta(days=365)
+_COUNT_MAX = 65535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyConfig:
+    """`[notify]`: where questions go. A url `env:NAME` is read from that environment variable, so that it stays there.
+
+    `command` is an argument list, run without a shell. Times are written `"90s"`, `"30min"`, `"4h"` or `"2d"`.
+    """
+
+    urls: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    remind_after: timedelta | None = None
+    escalate_after: timedelta | None = None
+    escalate_to: tuple[str, ...] = ()
+    timeout: timedelta = timedelta(seconds=10)
+    attempts: int = 8
+
+    @property
+    def reaches_somebody(self) -> bool:
+        """Say whether there is anything to send a question through."""
+        return bool(self.urls or self.command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchConfig:
+    """`[watch]`: how `milepost watch` starts runs. `restarts` bounds restarts of one run without a new checkpoint."""
+
+    jobs: int = 2
+    restarts: int = 5
+    first_wait: timedelta = timedelta(seconds=5)
+    longest_wait: timedelta = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleConfig:
+    """`[console]`: where the console listens; `url` is how people reach it, put as a link into notifications."""
+
+    url: str = ""
+    host: str = "127.0.0.1"
+    port: int = 8765
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything `milepost.toml` sets; `file` is None when there is none."""
+
+    file: Path | None = None
+    notify: NotifyConfig = field(default_factory=NotifyConfig)
+    watch: WatchConfig = field(default_factory=WatchConfig)
+    console: ConsoleConfig = field(default_factory=ConsoleConfig)
+
+
+_TABLES: Mapping[str, type[Any]] = {"notify": NotifyConfig, "watch": WatchConfig, "console": ConsoleConfig}
+
+
+def find_config(start: Path, store: Path | None = None) -> Path | None:
+    """Return the file found upwards from a folder, else the one beside the store or its `.milepost` folder."""
+    start = start.absolute()
+    folders = [start, *start.parents]
+    if store is not None:
+        folders += list(store.absolute().parents)[:2]
+    return next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
+
+
+def load_config(start: Path, store: Path | None = None) -> Config:
+    """Read the file that holds for a working folder and a store's file. Raises: BadConfig."""
+    file = find_config(start, store)
+    return Config() if file is None else read_config(file)
+
+
+def read_config(file: Path) -> Config:
+    """Read one file. Raises: BadConfig naming the file, the key, what was expected and what was found."""
+    data = _parsed(file)
+    _check_known(file, "", data, list(_TABLES))
+    tables = {name: _table(file, name, cls, data[name]) for name, cls in _TABLES.items() if name in data}
+    return Config(file=file, **tables)
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadConfig(file=file, key="the file", expected="a readable file", found=error.strerror) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfig(file=file, key="the file", expected="TOML", found=str(error)) from error
+
+
+T = TypeVar("T")
+
+
+def _table(file: Path, name: str, cls: type[T], found: Any) -> T:
+    if not isinstance(found, dict):
+        raise BadConfig(file=file, key=name, expected=f"a table, [{name}]", found=_shown(found))
+    declared = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    _check_known(file, f"{name}.", found, list(declared))
+    values = {key: _value(file, f"{name}.{key}", declared[key], value) for key, value in found.items()}
+    return cls(**values)
+
+
+def _check_known(file: Path, prefix: str, found: Mapping[str, Any], known: list[str]) -> None:
+    unknown = next((key for key in found if key not in known), None)
+    if unknown is None:
+        return
+    near = difflib.get_close_matches(unknown, known, 1, 0.5)
+    meant = f"; {prefix}{near[0]} may be meant" if near else ""
+    raise BadConfig(
+        file=file, key=prefix + unknown, expected=f"one of {', '.join(known)}", found=f"a key nobody knows{meant}"
+    )
+
+
+def _value(file: Path, key: str, declared: Field[Any], found: Any) -> Any:
+    expected, read = _READERS[str(declared.type)]
+    value = read(found)
+    if value is None:
+        is_time = read is _lasting and isinstance(found, str)
+        raise BadConfig(file=file, key=key, expected=expected, found=repr(found[:40]) if is_time else _shown(found))
+    return value
+
+
+def _shown(found: Any) -> str:
+    """Say what was found by its type and, of numbers only, by value: a text may be a secret."""
+    if isinstance(found, bool | int | float):
+        return str(found).lower()
+    names = {str: "a text", list: "a list of something else", dict: "a table"}
+    return next((name for kind, name in names.items() if isinstance(found, kind)), type(found).__name__)
+
+
+# ── reading one value: None when it is of another type ──────────────────────────────────────────────
+
+
+def _text(found: Any) -> str | None:
+    return found if isinstance(found, str) and found.isprintable() else None
+
+
+def _texts(found: Any) -> tuple[str, ...] | None:
+    is_list = isinstance(found, list) and all(_text(item) for item in found)
+    return tuple(found) if is_list else None
+
+
+def _count(found: Any) -> int | None:
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found <= _COUNT_MAX else None
+
+
+def _lasting(found: Any) -> timedelta | None:
+    match = _LASTING.fullmatch(found.strip()) if isinstance(found, str) else None
+    if match is None:
+        return None
+    seconds = float(match[1]) * _UNITS[match[2]]
+    return timedelta(seconds=seconds) if 0 < seconds <= _LASTING_MAX.total_seconds() else None
+
+
+_A_TIME = 'a time such as "30s", "15min", "4h" or "2d", at most 365 days'
+_READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "str": ("a text of printable characters", _text),
+    "tuple[str, ...]": ('a list of texts, such as ["…", "…"]', _texts),
+    "int": (f"a whole number from 1 to {_COUNT_MAX}", _count),
+    "timedelta": (_A_TIME, _lasting),
+    "timedelta | None": (_A_TIME, _lasting),
+}
+"""For the type of a key: what is expected, in words, and what reads it."""

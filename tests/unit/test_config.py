@@ -1,0 +1,78 @@
+"""`milepost.toml` is read strictly: what is wrong is named by file, key, what was expected and what was found."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from milepost.config import Config, find_config, load_config, read_config
+from milepost.errors import BadConfig
+
+
+def _written(folder: Path, text: str) -> Path:
+    file = folder / "milepost.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_every_key_arrives_with_its_type(tmp_path: Path) -> None:
+    """What the page lists is what is read."""
+    found = read_config(
+        _written(
+            tmp_path,
+            '[notify]\nurls = ["env:CHAT"]\ncommand = ["notify-send", "--"]\nremind_after = "4h"\n'
+            'escalate_after = "1.5d"\nescalate_to = ["env:BOSS"]\n[watch]\njobs = 4\n[console]\nurl = "https://here"\n',
+        )
+    )
+    assert found.notify.urls == ("env:CHAT",)
+    assert found.notify.command == ("notify-send", "--")
+    assert (found.notify.remind_after, found.notify.escalate_after) == (timedelta(hours=4), timedelta(hours=36))
+    assert found.notify.reaches_somebody
+    assert (found.watch.jobs, found.watch.restarts, found.console.url) == (4, 5, "https://here")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "says"),
+    [
+        ("[notify]\nurlz = []\n", "notify.urlz", "notify.urls may be meant"),
+        ("[notfy]\n", "notfy", "notify may be meant"),
+        ("notify = 3\n", "notify", "expected a table, [notify], found 3"),
+        ('[notify]\nurls = "one"\n', "notify.urls", 'expected a list of texts, such as ["…", "…"], found a text'),
+        ("[notify]\nurls = [1]\n", "notify.urls", "found a list of something else"),
+        ('[notify]\nremind_after = "4 hours"\n', "notify.remind_after", "found '4 hours'"),
+        ('[notify]\nremind_after = "999d"\n', "notify.remind_after", "at most 365 days"),
+        ("[watch]\njobs = 0\n", "watch.jobs", "expected a whole number from 1"),
+        ("[watch]\njobs = true\n", "watch.jobs", "found true"),
+        ("[watch\n", "the file", "expected TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str, says: str) -> None:
+    """A typo that is ignored is a question nobody hears of."""
+    file = _written(tmp_path, text)
+    with pytest.raises(BadConfig) as raised:
+        read_config(file)
+    assert raised.value.key == key
+    assert str(file) in str(raised.value)
+    assert says in str(raised.value)
+
+
+def test_a_secret_in_a_wrong_place_is_not_shown(tmp_path: Path) -> None:
+    """Messages end up in terminals and mails."""
+    with pytest.raises(BadConfig) as raised:
+        read_config(_written(tmp_path, '[notify]\nurls = "mailto://me:hunter2@host"\n'))
+    assert "hunter2" not in str(raised.value)
+
+
+def test_it_is_found_upwards_then_beside_the_store(tmp_path: Path) -> None:
+    """Like the store itself; a store named by MILEPOST_STORE has its settings beside it."""
+    inner, elsewhere = tmp_path / "a" / "b", tmp_path / "elsewhere"
+    inner.mkdir(parents=True)
+    (elsewhere / ".milepost").mkdir(parents=True)
+    store = elsewhere / ".milepost" / "store.sqlite"
+    assert load_config(inner, store) == Config()
+    beside = _written(elsewhere, "")
+    assert find_config(inner, store) == beside
+    upwards = _written(tmp_path / "a", "")
+    assert find_config(inner, store) == upwards
