@@ -7,11 +7,12 @@ import shlex
 import click
 
 from milepost.cli.answered import checked_result
-from milepost.cli.opened import me, now_text, seal_key, the_store
+from milepost.cli.opened import me, the_store
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, note
 from milepost.runtime.answering import answer_question, find_question
 from milepost.runtime.standing import unanswered
+from milepost.views.opened import now_text, seal_key
 
 
 @click.command("answer")

@@ -5,7 +5,6 @@ The task is imported for that, not run; one that cannot be imported leaves the c
 
 from __future__ import annotations
 
-from milepost.cli.opened import seal_key
 from milepost.cli.recorded import recorded_task
 from milepost.errors import AnswerRefused, MilepostError, NotDecodable
 from milepost.protocol.spec import EffectSpec
@@ -14,6 +13,7 @@ from milepost.records.canonical import parse
 from milepost.runtime.opening import read_snapshot
 from milepost.runtime.registry import spec_of
 from milepost.stores.contract import QuestionRow, Store
+from milepost.views.opened import seal_key
 
 NOTHING = "null"
 """The result of an effect that returns nothing, as JSON."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from milepost.cli.handover import brief
-from milepost.cli.opened import read_whole, stands, the_store
+from milepost.cli.opened import the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, say
+from milepost.views.opened import read_whole, stands
 
 
 @click.command("brief")

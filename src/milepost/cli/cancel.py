@@ -6,11 +6,12 @@ import shlex
 
 import click
 
-from milepost.cli.opened import me, now_text, seal_key, stands, the_store
+from milepost.cli.opened import me, the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note
 from milepost.runtime.answering import ask_to_cancel
 from milepost.runtime.opening import row_of
+from milepost.views.opened import now_text, seal_key, stands
 
 
 @click.command("cancel")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import shlex
 import signal
 from collections.abc import Coroutine
@@ -13,15 +12,15 @@ from typing import Any, TypeAlias
 from milepost.api import AsyncTask
 from milepost.cli.live import view
 from milepost.cli.load import AnyTask
-from milepost.cli.opened import read_whole, stands
 from milepost.cli.output import emit, note, only_results_on_stdout, say
 from milepost.cli.telling import tell
-from milepost.cli.words import counted
 from milepost.errors import MilepostError, RunInterrupted, StepFailed
 from milepost.protocol.failure import error_record
 from milepost.protocol.spec import TaskSpec
-from milepost.records.canonical import parse
 from milepost.stores.contract import Store
+from milepost.views.checkpoint import result_data
+from milepost.views.opened import read_whole, stands
+from milepost.views.words import counted
 
 Inputs: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -96,15 +95,6 @@ def _show_result(task: TaskSpec, result: Any, about: dict[str, str], how: How) -
         say(value, lines=True)
     elif value is not None:
         emit(value)
-
-
-def result_data(data: bytes, media_type: str) -> Any:
-    """Return a stored output as JSON data: text as a string, bytes as base64."""
-    if media_type == "application/json":
-        return parse(data)
-    if media_type.startswith("text/"):
-        return data.decode("utf-8")
-    return base64.b64encode(data).decode("ascii")
 
 
 def _note_done(store: Store, run_id: str) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from milepost.cli.load import AnyTask
-from milepost.cli.opened import now_text, seal_key
 from milepost.cli.output import emit, only_results_on_stdout, table
 from milepost.errors import QuestionError, RefusedError
 from milepost.protocol.decide import World
@@ -16,6 +15,7 @@ from milepost.runtime.active import RunOptions
 from milepost.runtime.check import check_run
 from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
+from milepost.views.opened import now_text, seal_key
 
 
 def check(task: AnyTask, run_id: str, store: Store, *, as_json: bool) -> int:

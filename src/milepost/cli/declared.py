@@ -10,11 +10,11 @@ from pathlib import PurePath
 from typing import Any
 
 from milepost.cli.inputs import type_name
-from milepost.cli.words import lasting
 from milepost.protocol.policy import KEY_MARGIN, STARTS_MAX, Retry
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.records.annotations import function_annotations
 from milepost.sources import name_of
+from milepost.views.words import lasting
 
 WHY = {
     "": "its output is not made again on a resume",

@@ -7,15 +7,16 @@ from dataclasses import asdict
 
 import click
 
-from milepost.cli.opened import now, the_store
+from milepost.cli.opened import the_store
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
-from milepost.cli.words import clock_time
 from milepost.errors import RefusedError
 from milepost.protocol.snapshot import age
 from milepost.runtime.standing import all_runs
 from milepost.runtime.witness import no_witness, witness_folder
 from milepost.stores.contract import Diagnosis, Store
+from milepost.views.opened import now
+from milepost.views.words import clock_time
 
 
 @click.command("doctor")

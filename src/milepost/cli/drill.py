@@ -12,8 +12,9 @@ import click
 from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import AnyTask, load_task
 from milepost.cli.options import json_option
-from milepost.cli.output import emit, inert, is_terminal, note, only_results_on_stdout, say
+from milepost.cli.output import emit, is_terminal, note, only_results_on_stdout, say
 from milepost.errors import MisuseError
+from milepost.views.inert import inert
 
 if TYPE_CHECKING:
     from milepost.drill.choosing import Wanted

@@ -8,7 +8,7 @@ import shlex
 
 import click
 
-from milepost.cli.opened import read_whole, seal_key, the_store
+from milepost.cli.opened import the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note
 from milepost.cli.recorded import started_task
@@ -18,6 +18,7 @@ from milepost.runtime.clock import SystemClock
 from milepost.runtime.fork import fork_run
 from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
+from milepost.views.opened import read_whole, seal_key
 
 
 @click.command("fork")

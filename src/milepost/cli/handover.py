@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from milepost.cli.evidence import cut
-from milepost.cli.output import inert
-from milepost.cli.words import amount, counted
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.model import Checkpoint, Pointer
 from milepost.runtime.opening import Opened
+from milepost.views.evidence import cut
+from milepost.views.inert import inert
+from milepost.views.words import amount, counted
 
 BRIEF_LENGTH_MAX = 2000
 """Characters of a brief, fence included (issue 2, §2)."""

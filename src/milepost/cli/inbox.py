@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 import click
 
-from milepost.cli.evidence import evidence_lines, evidence_of
-from milepost.cli.opened import now, the_store
+from milepost.cli.opened import the_store
 from milepost.cli.options import QUESTION, json_option
-from milepost.cli.output import emit, inert, note, say, table
-from milepost.cli.words import ago, clock_time
+from milepost.cli.output import emit, note, say, table
 from milepost.records.model import Choice
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import asked, find_question
 from milepost.runtime.opening import row_of
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow, Store
+from milepost.views.evidence import evidence_lines, evidence_of
+from milepost.views.inert import inert
+from milepost.views.opened import now
+from milepost.views.questions import answer_object, question_object
+from milepost.views.words import ago, clock_time
 
 
 @click.command("inbox")
@@ -36,7 +38,7 @@ def command(question_id: str | None, as_json: bool) -> int:
         return _one(store, find_question(store, question_id), as_json)
     rows = unanswered(store)
     if as_json:
-        emit({"questions": [_object(row) for row in rows]})
+        emit({"questions": [question_object(row) for row in rows]})
     elif not rows:
         note("No open questions.")
     else:
@@ -49,23 +51,11 @@ def command(question_id: str | None, as_json: bool) -> int:
     return 0
 
 
-def _object(row: QuestionRow) -> dict[str, Any]:
-    return {
-        "question_id": row.question_id,
-        "run_id": row.run_id,
-        "kind": row.kind,
-        "path": row.path,
-        "sentence": row.sentence,
-        "asked_at": row.asked_at,
-        "choices": [{"name": c.name, "does": c.does, "needs": list(c.needs)} for c in asked(row).choices],
-    }
-
-
 def _one(store: Store, row: QuestionRow, as_json: bool) -> int:
     evidence = evidence_of(store, row)
     stands = next((a for a in store.answers(row.run_id) if a.question_id == row.question_id and a.accepted), None)
     if as_json:
-        emit({**_object(row), "evidence": evidence, "answer": _answer(stands) if stands else None})
+        emit({**question_object(row), "evidence": evidence, "answer": answer_object(stands) if stands else None})
         return 0
     say(f"{row.question_id} · {row.kind} · run {row.run_id} (task {row_of(store, row.run_id).task})")
     say(f"asked {clock_time(row.asked_at)}" + (f", about {row.path}" if row.path else ""))
@@ -86,10 +76,6 @@ def _say_choices(row: QuestionRow) -> None:
         say(f"  {choice.name}: {choice.does}")
         say(f"      {answer_command(row.question_id, choice)}")
     say(f"Then: milepost resume {shlex.quote(row.run_id)}")
-
-
-def _answer(answer: AnswerRow) -> dict[str, Any]:
-    return {"choice": answer.choice, "by": answer.by, "at": answer.at, "note": answer.note, "ref": answer.ref}
 
 
 def answer_command(question_id: str, choice: Choice) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from milepost.cli.opened import read_whole, the_store
+from milepost.cli.opened import the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, say
-from milepost.cli.summaries import summary
-from milepost.cli.words import clock_time
 from milepost.records.model import Record
 from milepost.stores.contract import StoredRecord
+from milepost.views.journal import stored_object
+from milepost.views.opened import read_whole
+from milepost.views.summaries import summary
+from milepost.views.words import clock_time
 
 
 @click.command("journal")
@@ -31,22 +31,12 @@ def command(run_id: str, as_json: bool) -> int:
     opened = read_whole(the_store(), run_id)
     for line, record in opened.records:
         if as_json:
-            emit(_object(line), one_line=True)
+            emit(stored_object(line), one_line=True)
         else:
             say(_line(line, record))
     if opened.refusal is not None:
         raise opened.refusal
     return 0
-
-
-def _object(line: StoredRecord) -> dict[str, object]:
-    return {
-        "seq": line.seq,
-        "chain": line.chain,
-        "kind": line.kind,
-        "seal": line.seal.hex(),
-        "record": json.loads(line.body),
-    }
 
 
 def _line(line: StoredRecord, record: Record) -> str:

@@ -10,11 +10,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from milepost.cli.output import UNWRITABLE, inert, is_terminal, note
+from milepost.cli.output import UNWRITABLE, is_terminal, note
 from milepost.cli.seen import Seen, is_stopping
-from milepost.cli.summaries import summary
-from milepost.cli.words import clock_time
 from milepost.records.model import HeartbeatRecorded, OutputRecorded, Record, RunResumed, RunStarted, WaitRecorded
+from milepost.views.inert import inert
+from milepost.views.summaries import summary
+from milepost.views.words import clock_time
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -5,19 +5,12 @@ from __future__ import annotations
 import getpass
 import os
 import platform
-from datetime import datetime
 from pathlib import Path
 
 from milepost.api import default_store
 from milepost.cli.output import note
-from milepost.errors import RefusedError
-from milepost.protocol.snapshot import format_time
-from milepost.runtime.clock import SystemClock
-from milepost.runtime.opening import Opened, read_snapshot
-from milepost.runtime.standing import Standing, standing
-from milepost.runtime.trust import check_row
 from milepost.runtime.witness import no_witness
-from milepost.stores.contract import RunRow, Store
+from milepost.stores.contract import Store
 from milepost.stores.locate import locate
 
 
@@ -43,36 +36,6 @@ def note_no_witness() -> None:
         note(
             f"no witness: {trouble}; if the store were an older copy, nobody would notice. `milepost doctor` says more."
         )
-
-
-def seal_key() -> bytes | None:
-    """Return the key of MILEPOST_SEAL_KEY, None without one."""
-    value = os.environ.get("MILEPOST_SEAL_KEY")
-    return value.encode("utf-8") if value else None
-
-
-def now() -> datetime:
-    return SystemClock().now()
-
-
-def now_text() -> str:
-    return format_time(now())
-
-
-def read_whole(store: Store, run_id: str) -> Opened:
-    """Read everything a run's journal says that can be trusted. Raises: RunUnknown; a refusal is returned with it."""
-    opened = read_snapshot(store, run_id, seal_key(), every_chain=True)
-    if opened.refusal is None and opened.snapshot.started is not None:
-        try:
-            check_row(opened)
-        except RefusedError as refusal:
-            opened.refusal = refusal
-    return opened
-
-
-def stands(store: Store, row: RunRow) -> Standing:
-    """Say where a run stands now."""
-    return standing(store, row, seal_key(), now())
 
 
 def me() -> str:

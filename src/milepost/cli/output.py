@@ -15,6 +15,7 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
 
 from milepost.errors import UnavailableError
+from milepost.views.inert import inert
 
 STYLES = {
     "done": "green",
@@ -41,18 +42,6 @@ WIDTH_MAX = 44
 """Characters a column of a plain table is padded to; a longer cell moves its own line only."""
 UNWRITABLE = (OSError, ValueError, AttributeError)
 """What writing raises to a stream that is full, closed, or None."""
-
-
-def inert(text: object, *, lines: bool = False) -> str:
-    """Show every character that could move a cursor, hide or reorder text as an escape; `lines` keeps line breaks."""
-    shown = str(text)
-    if shown.isprintable():
-        return shown
-    return "".join(c if c.isprintable() or (lines and c == "\n") else _escaped(c) for c in shown)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def say(text: object = "", *, lines: bool = False) -> None:

@@ -1,31 +1,19 @@
-"""A run as a whole: its header, what is open, what comes next; as lines and as data. Called by `show` and `brief`."""
+"""A run as a whole, as lines: its header, what is open, what comes next. Called by `show`."""
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from dataclasses import asdict
-from typing import Any
 
-from milepost.cli.opened import now
-from milepost.cli.runs import run_object
-from milepost.cli.steps import steps, total_spent
-from milepost.cli.summaries import summary
-from milepost.cli.words import ago, clock_time, cost, counted, until
-from milepost.errors import SealKeyMissing
 from milepost.protocol.spec import changed_versions
 from milepost.records.model import VersionsNoted
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
 from milepost.stores.contract import Store
-
-IN_RECORDS = ("resumes", "versions", "spent", "forked_from", "counts", "steps", "open")
-"""What is told from a run's records; the rest stands in its row."""
-
-
-def is_unread(opened: Opened) -> bool:
-    """Say whether nothing of a run could be read: it is sealed, and its key is not here."""
-    return isinstance(opened.refusal, SealKeyMissing)
+from milepost.views.opened import now
+from milepost.views.overview import is_unread
+from milepost.views.steps import steps, total_spent
+from milepost.views.summaries import summary
+from milepost.views.words import ago, clock_time, cost, counted, until
 
 
 def header_lines(opened: Opened, standing: Standing) -> list[str]:
@@ -99,38 +87,3 @@ def _command(store: Store, opened: Opened, standing: Standing) -> list[str]:
         "stopped": [f"type: milepost fork {run_id} --from STEP"],
         "cancelled": [f"type: milepost fork {run_id} --from STEP"],
     }.get(standing.word, [f"type: milepost resume {run_id} --check   (then without --check)"])
-
-
-def overview_object(store: Store, opened: Opened, standing: Standing) -> dict[str, Any]:
-    """Return everything `show` tells as data; what cannot be told without a key is null."""
-    if is_unread(opened):
-        return {**run_object(opened.row, standing), **dict.fromkeys(IN_RECORDS)}
-    s = opened.snapshot
-    rows = steps(opened)
-    todo = {row.question_id for row in unanswered(store, opened.row.run_id)}
-    return {
-        **run_object(opened.row, standing),
-        "resumes": s.resumes,
-        "versions": dict(s.versions),
-        "spent": total_spent([row.spent for row in rows if s.counts(row.path)]),
-        "forked_from": s.started.forked_from if s.started else None,
-        "counts": dict(Counter(row.stands for row in rows)),
-        "steps": [{**asdict(row), "counts": s.counts(row.path)} for row in rows],
-        "open": {
-            "questions": [
-                {
-                    "question_id": q.question_id,
-                    "kind": q.question_kind,
-                    "sentence": q.sentence,
-                    "path": q.path,
-                    "answered": q.question_id not in todo,
-                }
-                for q in s.questions.values()
-            ],
-            "intents": [
-                {"path": state.path, "key": send.intent.key, "provider": send.intent.provider, "at": send.intent.at}
-                for state, send in s.open_intents()
-            ],
-            "waits_until": waits_until(s),
-        },
-    }

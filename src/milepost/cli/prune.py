@@ -7,16 +7,17 @@ from datetime import timedelta
 
 import click
 
-from milepost.cli.opened import now, now_text, the_store
+from milepost.cli.opened import the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, table
-from milepost.cli.words import ago, counted
 from milepost.errors import MisuseError
 from milepost.protocol.snapshot import age
 from milepost.records.model import ENDED
 from milepost.runtime.opening import row_of
 from milepost.runtime.standing import all_runs
 from milepost.stores.contract import RunRow, Store
+from milepost.views.opened import now, now_text
+from milepost.views.words import ago, counted
 
 _UNITS = {"d": "days", "h": "hours", "w": "weeks", "m": "minutes"}
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from milepost.cli.carry_out import result_data
 from milepost.cli.load import AnyTask, load_task
-from milepost.cli.opened import read_whole
 from milepost.cli.output import emit, note, say
 from milepost.cli.whereabouts import go_to
 from milepost.errors import RunUnstarted
@@ -12,6 +10,8 @@ from milepost.records.model import RunStarted
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
+from milepost.views.checkpoint import result_data
+from milepost.views.opened import read_whole
 
 
 def recorded_task(store: Store, opened: Opened, *, named: str | None = None) -> AnyTask:

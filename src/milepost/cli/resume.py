@@ -6,7 +6,7 @@ import click
 
 from milepost.cli.carry_out import How, carry_out
 from milepost.cli.check import check, check_refused
-from milepost.cli.opened import note_no_witness, seal_key, stands, the_store
+from milepost.cli.opened import note_no_witness, the_store
 from milepost.cli.options import RUN, json_option, wait_options
 from milepost.cli.output import emit, note
 from milepost.cli.recorded import recorded_task, tell_result
@@ -16,6 +16,7 @@ from milepost.records.model import RunStatus
 from milepost.runtime.opening import read_snapshot
 from milepost.runtime.standing import unfinished
 from milepost.stores.contract import Store
+from milepost.views.opened import seal_key, stands
 
 
 @click.command("resume")

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 from milepost.cli.carry_out import How
-from milepost.cli.opened import stands
 from milepost.cli.output import emit, note
-from milepost.cli.words import counted
 from milepost.runtime.standing import unfinished
 from milepost.stores.contract import Store
+from milepost.views.opened import stands
+from milepost.views.words import counted
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

@@ -9,9 +9,10 @@ import click
 from milepost.cli.carry_out import How, carry_out
 from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import load_task
-from milepost.cli.opened import note_no_witness, now, store_to_start_in
+from milepost.cli.opened import note_no_witness, store_to_start_in
 from milepost.cli.options import RUN, json_option, wait_options
 from milepost.protocol.keys import checked_name
+from milepost.views.opened import now
 
 TASK_LENGTH_MAX = 150
 """Characters of a task's name that go into a run id made here."""

@@ -7,13 +7,15 @@ from itertools import islice
 
 import click
 
-from milepost.cli.opened import now, stands, the_store
+from milepost.cli.opened import the_store
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
-from milepost.cli.words import ago
 from milepost.records.model import RunStatus
 from milepost.runtime.standing import Standing, all_runs
 from milepost.stores.contract import RunRow
+from milepost.views.opened import now, stands
+from milepost.views.runs import run_object
+from milepost.views.words import ago
 
 HEADERS = ("run", "task", "stands", "started", "last", "verified", "applied", "next")
 
@@ -42,25 +44,6 @@ def command(task: str | None, status: str | None, limit: int, as_json: bool) -> 
     moment = now()
     table(HEADERS, [_line(row, standing, moment) for row, standing in found])
     return 0
-
-
-def run_object(row: RunRow, standing: Standing) -> dict[str, object]:
-    """Return a run's row as data."""
-    return {
-        "run_id": row.run_id,
-        "task": row.task,
-        "status": row.progress.status,
-        "stands": standing.word,
-        "holder": standing.holder or None,
-        "started_at": row.started_at,
-        "at": row.progress.at,
-        "family": row.family,
-        "verified_count": row.progress.verified_count,
-        "applied_count": row.progress.applied_count,
-        "next_action": row.progress.next_action,
-        "detail": row.progress.detail,
-        "sealed_with": row.seal_name,
-    }
 
 
 def _line(row: RunRow, standing: Standing, moment: datetime) -> tuple[object, ...]:

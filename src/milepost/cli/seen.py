@@ -9,7 +9,6 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from milepost.cli.words import lasting, until
 from milepost.protocol.keys import name_in
 from milepost.protocol.snapshot import parse_time
 from milepost.records.model import (
@@ -24,6 +23,7 @@ from milepost.records.model import (
 )
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import active_runs
+from milepost.views.words import lasting, until
 
 SHOWN_MAX = 8
 """Steps under way that are shown one by one."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import click
 
-from milepost.cli.checkpoint import checkpoint_object, say_checkpoint
-from milepost.cli.opened import read_whole, stands, the_store
+from milepost.cli.checkpoint import say_checkpoint
+from milepost.cli.opened import the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, say, table
-from milepost.cli.overview import header_lines, next_lines, open_lines, overview_object
-from milepost.cli.steps import HEADERS, shown_rows, steps
-from milepost.cli.telling import error_object
+from milepost.cli.overview import header_lines, next_lines, open_lines
 from milepost.errors import RefusedError
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, all_runs
 from milepost.stores.contract import Store
+from milepost.views.checkpoint import checkpoint_object
+from milepost.views.errors import error_object
+from milepost.views.opened import read_whole, stands
+from milepost.views.overview import overview_object
+from milepost.views.steps import HEADERS, shown_rows, steps
 
 
 @click.command("show")

@@ -5,7 +5,6 @@ The user's own exception is shown with its traceback, our frames taken out. Call
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 import traceback
 from pathlib import Path
@@ -17,6 +16,7 @@ import milepost
 from milepost.cli.output import emit, note
 from milepost.errors import MilepostError, StepFailed, UnknownTask
 from milepost.records.secret import redact
+from milepost.views.errors import error_object, hint_of
 
 OWN = (str(Path(milepost.__file__).parent), "<frozen importlib")
 TRACEBACK_MAX = 20_000
@@ -34,37 +34,6 @@ def tell(error: MilepostError, *, as_json: bool, **beside: Any) -> int:
         note(f"{error.code}: {redact(str(error))}")
         note(f"  → {hint_of(error)}")
     return error.exit_status
-
-
-def hint_of(error: MilepostError) -> str:
-    """Return an error's hint with the run and the question it is about filled in, to be typed as it stands.
-
-    A step that failed by one of our errors is mended as that error says.
-    """
-    hint = str(error.hint)
-    if isinstance(error, StepFailed) and isinstance(error.__cause__, MilepostError):
-        hint = f"{hint_of(error.__cause__)} Then `milepost resume RUN`: finished steps are not repeated."
-    for word, fact in (("RUN", "run_id"), ("QUESTION", "question_id")):
-        if fact in error.facts:
-            hint = hint.replace(f" {word}", f" {shlex.quote(str(error.facts[fact]))}")
-    return hint
-
-
-def error_object(error: MilepostError) -> dict[str, Any]:
-    """Return an error as data: code, message, hint, exit status and its facts."""
-    facts = {
-        name: fact if isinstance(fact, int) else redact(str(fact))
-        for name, fact in error.facts.items()
-        if name != "hint"
-    }
-    message = redact(str(error))
-    return {
-        "code": error.code,
-        "message": message,
-        "hint": hint_of(error),
-        "exit_status": error.exit_status,
-        "facts": facts,
-    }
 
 
 def tell_usage(error: click.ClickException, *, as_json: bool) -> int:

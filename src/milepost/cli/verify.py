@@ -7,11 +7,12 @@ from dataclasses import asdict
 
 import click
 
-from milepost.cli.opened import seal_key, the_store
+from milepost.cli.opened import the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, table
 from milepost.errors import RefusedError
 from milepost.runtime.verify import verify_run
+from milepost.views.opened import seal_key
 
 
 @click.command("verify")

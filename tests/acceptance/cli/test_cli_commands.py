@@ -12,8 +12,8 @@ import pytest
 from cli_shell import Shell
 
 from milepost.cli.main import COMMANDS
-from milepost.cli.summaries import _SAYS
 from milepost.records.model import KINDS
+from milepost.views.summaries import _SAYS
 
 NAMES = [name for names in COMMANDS.values() for name in names]
 

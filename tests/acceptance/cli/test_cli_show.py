@@ -47,7 +47,7 @@ def test_show_counts_the_items_of_a_map_unless_all_is_asked_for(shell: Shell) ->
 
 def test_show_counts_what_is_inside_the_items_of_a_map_across_them() -> None:
     """Forty batches of five effects are two lines; the one that is open is named in full."""
-    from milepost.cli.steps import Row, shown_rows
+    from milepost.views.steps import Row, shown_rows
 
     rows = []
     for batch in range(40):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from milepost.cli.words import clock_time, cost, lasting
 from milepost.protocol.spec import changed_versions
 from milepost.records.model import (
     AnswerEntered,
@@ -27,6 +26,7 @@ from milepost.records.model import (
     VersionsNoted,
     WaitRecorded,
 )
+from milepost.views.words import clock_time, cost, lasting
 
 
 def summary(record: Record) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from milepost.cli.summaries import outcome_marks
-from milepost.cli.words import amount, clock_time, cost, lasting
 from milepost.protocol.keys import name_in
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.model import Outcome
 from milepost.runtime.opening import Opened
+from milepost.views.summaries import outcome_marks
+from milepost.views.words import amount, clock_time, cost, lasting
 
 HEADERS = ("step", "stands", "try", "took", "checks / key", "model", "output", "about")
 ITEMS_MAX = 6

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from milepost.cli.output import inert
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.canonical import parse
 from milepost.runtime.answering import asked
 from milepost.runtime.keeping import Artifacts
 from milepost.stores.contract import QuestionRow, Store
+from milepost.views.inert import inert
 
 LINES_MAX = 200
 LINE_LENGTH_MAX = 400

@@ -1,0 +1,57 @@
+"""A run as a whole, as data: its row, what its records say, what is open."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+from milepost.errors import SealKeyMissing
+from milepost.runtime.opening import Opened
+from milepost.runtime.standing import Standing, unanswered, waits_until
+from milepost.stores.contract import Store
+from milepost.views.runs import run_object
+from milepost.views.steps import steps, total_spent
+
+IN_RECORDS = ("resumes", "versions", "spent", "forked_from", "counts", "steps", "open")
+"""What is told from a run's records; the rest stands in its row."""
+
+
+def is_unread(opened: Opened) -> bool:
+    """Say whether nothing of a run could be read: it is sealed, and its key is not here."""
+    return isinstance(opened.refusal, SealKeyMissing)
+
+
+def overview_object(store: Store, opened: Opened, standing: Standing) -> dict[str, Any]:
+    """Return everything `show` tells as data; what cannot be told without a key is null."""
+    if is_unread(opened):
+        return {**run_object(opened.row, standing), **dict.fromkeys(IN_RECORDS)}
+    s = opened.snapshot
+    rows = steps(opened)
+    todo = {row.question_id for row in unanswered(store, opened.row.run_id)}
+    return {
+        **run_object(opened.row, standing),
+        "resumes": s.resumes,
+        "versions": dict(s.versions),
+        "spent": total_spent([row.spent for row in rows if s.counts(row.path)]),
+        "forked_from": s.started.forked_from if s.started else None,
+        "counts": dict(Counter(row.stands for row in rows)),
+        "steps": [{**asdict(row), "counts": s.counts(row.path)} for row in rows],
+        "open": {
+            "questions": [
+                {
+                    "question_id": q.question_id,
+                    "kind": q.question_kind,
+                    "sentence": q.sentence,
+                    "path": q.path,
+                    "answered": q.question_id not in todo,
+                }
+                for q in s.questions.values()
+            ],
+            "intents": [
+                {"path": state.path, "key": send.intent.key, "provider": send.intent.provider, "at": send.intent.at}
+                for state, send in s.open_intents()
+            ],
+            "waits_until": waits_until(s),
+        },
+    }
