@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from milepost.protocol.answered import ANSWERED, doubt_effects
 from milepost.protocol.state import EffectState, Send, StepState
 from milepost.records.model import (
     ENDED,
@@ -112,14 +113,14 @@ class Snapshot:
                 return False
         return True
 
-    def _step(self, path: str) -> StepState:
+    def step_state(self, path: str) -> StepState:
         state = self.steps.get(path)
         if state is None:
             state = self.steps[path] = StepState(path)
             self.children.setdefault(path.rpartition("/")[0], []).append(path)
         return state
 
-    def _effect(self, path: str) -> EffectState:
+    def effect_state(self, path: str) -> EffectState:
         state = self.effects.get(path)
         if state is None:
             state = self.effects[path] = EffectState(path)
@@ -179,11 +180,11 @@ def _run_ended(s: Snapshot, r: RunEnded) -> None:
     if s.status in ENDED:
         s.void, s.questions = s.questions, {}
     if s.in_doubt and not s.resumes:  # the last record that a fork copied
-        _doubt_effects(s)
+        doubt_effects(s)
 
 
 def _step_started(s: Snapshot, r: StepStarted) -> None:
-    state = s._step(r.path)
+    state = s.step_state(r.path)
     if state.finished:
         s.reopen(r.path)
     state.counted = not state.progressed
@@ -201,11 +202,11 @@ def _step_started(s: Snapshot, r: StepStarted) -> None:
 
 
 def _output_recorded(s: Snapshot, r: OutputRecorded) -> None:
-    s._step(r.path).kept = r
+    s.step_state(r.path).kept = r
 
 
 def _step_verified(s: Snapshot, r: StepVerified) -> None:
-    state = s._step(r.path)
+    state = s.step_state(r.path)
     if state.status is not Checkpoint.VERIFIED:
         s.verified_count += 1
     state.status, state.verified, state.kept = Checkpoint.VERIFIED, r, None
@@ -219,29 +220,29 @@ def _step_verified(s: Snapshot, r: StepVerified) -> None:
 
 
 def _step_failed(s: Snapshot, r: StepFailedNoted) -> None:
-    state = s._step(r.path)
+    state = s.step_state(r.path)
     state.status, state.failure, state.kept = Checkpoint.FAILED, r, None
 
 
 def _start_returned(s: Snapshot, r: StartReturned) -> None:
-    state = s._step(r.path)
+    state = s.step_state(r.path)
     state.starts, state.counted = max(0, state.starts - state.counted), False
 
 
 def _heartbeat_recorded(s: Snapshot, r: HeartbeatRecorded) -> None:
-    s._step(r.path).heartbeat = r
+    s.step_state(r.path).heartbeat = r
 
 
 def _wait_recorded(s: Snapshot, r: WaitRecorded) -> None:
     effect = s.effects.get(r.path)
     if effect is None:
-        s._step(r.path).until = r.until
+        s.step_state(r.path).until = r.until
         return
     effect.until, effect.looks = r.until, r.look
 
 
 def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
-    state = s._effect(r.path)
+    state = s.effect_state(r.path)
     if state.applied is not None:  # another request, allowed by a person: what was applied stays at the provider
         s.applied_count -= 1
         state.applied = None
@@ -257,7 +258,7 @@ def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
 
 
 def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
-    state = s._effect(r.path)
+    state = s.effect_state(r.path)
     state.answer, state.looks, state.in_doubt = None, 0, False
     for send in state.sends:
         if send.intent.attempt == r.attempt or (r.recovered and send.open):
@@ -285,83 +286,8 @@ def _answer_entered(s: Snapshot, r: AnswerEntered) -> None:
     if r.choice == "stop":
         s.stopped = True
     else:
-        _ANSWERED[QuestionKind(question.question_kind)](s, question, r)
+        ANSWERED[QuestionKind(question.question_kind)](s, question, r)
 
-
-# ── what an answer changes ──────────────────────────────────────────────────────────────────────────
-
-
-def _answered_source(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
-    for key, fingerprint in q.about.get("accept", {}).items():
-        s.accepted_sources[key] = (s.record_count, fingerprint)
-    if a.choice == "keep":
-        for path, fingerprint in q.about.get("inputs", {}).items():
-            s._step(path).accepted_inputs = fingerprint  # of a step inside one whose records are not read, maybe
-    else:
-        _redo(s, q, a)
-
-
-def _redo(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
-    s.redo_at = a.at
-    for path in q.about.get("steps", ()):
-        s.reopen(path)
-
-
-def _answered_request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
-    state, digest = s._effect(q.path), str(q.about["request_digest"])
-    if a.choice == "keep":
-        state.accepted_request = digest
-        return
-    state.send_new, state.starts = (digest, len(s.answered)), 0  # what was applied stands until that request is sent
-
-
-def _answered_plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
-    s.accepted_plan.update(q.about.get("paths", ()))
-    s.accepted_names.update(q.about.get("names", ()))
-
-
-def _answered_versions(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
-    if a.choice == "redo":
-        s.redoing_versions = True
-        _redo(s, q, a)
-
-
-def _answered_outcome(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
-    state = s._effect(q.path)
-    if state.applied is not None:
-        state.answered_result = a.result
-    else:
-        state.answer = a
-        state.starts = 0
-
-
-def _answered_attempts(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
-    if not q.path:
-        s.fruitless = 0
-        return
-    state: StepState | EffectState | None = s.effects.get(q.path) or s.steps.get(q.path)
-    if state is not None:
-        state.starts, state.failure = 0, None
-    if isinstance(state, StepState):
-        state.reopened = True  # the deadline counts anew as well
-
-
-def _doubt_effects(s: Snapshot, *_: object) -> None:
-    """There may have been sends that no record knows of, also of effects that were rejected before."""
-    s.in_doubt = True
-    for state in s.effects.values():
-        state.in_doubt = not state.finished or state.send_new is not None
-
-
-_ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], None]] = {
-    QuestionKind.SOURCE_CHANGED: _answered_source,
-    QuestionKind.REQUEST_CHANGED: _answered_request,
-    QuestionKind.PLAN_CHANGED: _answered_plan,
-    QuestionKind.VERSIONS_CHANGED: _answered_versions,
-    QuestionKind.OUTCOME_UNKNOWN: _answered_outcome,
-    QuestionKind.ATTEMPTS_USED: _answered_attempts,
-    QuestionKind.STORE_WENT_BACK: _doubt_effects,
-}
 
 _FOLD: dict[type[Record], Callable[[Snapshot, Any], None]] = {
     RunStarted: _run_started,

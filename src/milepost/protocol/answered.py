@@ -1,0 +1,89 @@
+"""What a person's answer changes in the snapshot, one function per kind of question. Pure.
+
+Called by the fold when an answer is entered; *stop* ends the run whatever was asked and does not come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from milepost.protocol.state import EffectState, StepState
+from milepost.records.model import AnswerEntered, QuestionAsked, QuestionKind
+
+if TYPE_CHECKING:
+    from milepost.protocol.snapshot import Snapshot
+
+
+def _source(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    for key, fingerprint in q.about.get("accept", {}).items():
+        s.accepted_sources[key] = (s.record_count, fingerprint)
+    if a.choice == "keep":
+        for path, fingerprint in q.about.get("inputs", {}).items():
+            s.step_state(path).accepted_inputs = fingerprint  # of a step inside one whose records are not read, maybe
+    else:
+        _redo(s, q, a)
+
+
+def _redo(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    s.redo_at = a.at
+    for path in q.about.get("steps", ()):
+        s.reopen(path)
+
+
+def _request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    state, digest = s.effect_state(q.path), str(q.about["request_digest"])
+    if a.choice == "keep":
+        state.accepted_request = digest
+        return
+    state.send_new, state.starts = (digest, len(s.answered)), 0  # what was applied stands until that request is sent
+
+
+def _plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    s.accepted_plan.update(q.about.get("paths", ()))
+    s.accepted_names.update(q.about.get("names", ()))
+
+
+def _versions(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    if a.choice == "redo":
+        s.redoing_versions = True
+        _redo(s, q, a)
+
+
+def _outcome(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    state = s.effect_state(q.path)
+    if state.applied is not None:
+        state.answered_result = a.result
+    else:
+        state.answer = a
+        state.starts = 0
+
+
+def _attempts(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    if not q.path:
+        s.fruitless = 0
+        return
+    state: StepState | EffectState | None = s.effects.get(q.path) or s.steps.get(q.path)
+    if state is not None:
+        state.starts, state.failure = 0, None
+    if isinstance(state, StepState):
+        state.reopened = True  # the deadline counts anew as well
+
+
+def doubt_effects(s: Snapshot, *_: object) -> None:
+    """There may have been sends that no record knows of, also of effects that were rejected before."""
+    s.in_doubt = True
+    for state in s.effects.values():
+        state.in_doubt = not state.finished or state.send_new is not None
+
+
+ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], None]] = {
+    QuestionKind.SOURCE_CHANGED: _source,
+    QuestionKind.REQUEST_CHANGED: _request,
+    QuestionKind.PLAN_CHANGED: _plan,
+    QuestionKind.VERSIONS_CHANGED: _versions,
+    QuestionKind.OUTCOME_UNKNOWN: _outcome,
+    QuestionKind.ATTEMPTS_USED: _attempts,
+    QuestionKind.STORE_WENT_BACK: doubt_effects,
+}
+"""For each kind of question, what its answer changes."""
