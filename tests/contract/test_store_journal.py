@@ -214,3 +214,12 @@ def test_an_empty_batch_may_carry_progress_alone(store: Store) -> None:
     row = store.run("r")
     assert row is not None
     assert row.progress == done
+
+
+def test_a_long_journal_can_be_read_a_page_at_a_time(store: Store) -> None:
+    """An export of 100,000 records holds one page of them, not all."""
+    lease = begin(store)
+    store.append(batch(lease, 1, 4)).wait()
+    assert [line.seq for line in store.records("r", after=1, limit=2)] == [2, 3]
+    assert [line.seq for line in store.records("r", chain="", limit=1)] == [1]
+    assert [line.seq for line in store.records("r", after=3, limit=9)] == [4]

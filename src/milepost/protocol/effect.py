@@ -27,6 +27,7 @@ from milepost.protocol.step import redo_covers, starts_max
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.model import (
+    EffectRefused,
     ErrorRecord,
     IntentRecorded,
     Outcome,
@@ -50,9 +51,9 @@ class Request:
 def effect(call: Call[EffectSpec]) -> Steps[Any]:
     """Bring one effect to `applied` and return its result; a recorded one is returned without sending.
 
-    Raises: PermissionMissing before anything is written; StepFailed (rejected or failed); RunPaused by asking.
+    Raises: PermissionMissing before any intent; StepFailed (rejected or failed); RunPaused by asking.
     """
-    _check_permission(call)
+    yield from _check_permission(call)
     request = yield from _request(call)
     yield from _before_first_send(call, request)
     while True:
@@ -76,11 +77,18 @@ def effect_key(call: Call[EffectSpec], variant: int = 0) -> Key:
     return derive_key(call.task, call.family, call.path, call.spec.name, call.item_key, variant)
 
 
-def _check_permission(call: Call[EffectSpec]) -> None:
-    needed = call.spec.permission
-    if needed is not None and (call.permissions is None or needed not in call.permissions):
-        held = ", ".join(sorted(call.permissions or ())) or "none"
-        raise PermissionMissing(path=call.path, permission=needed, task=call.task, held=held)
+def _check_permission(call: Call[EffectSpec]) -> Steps[None]:
+    """Refuse what the task may not do, and record it once: a plan that catches the error leaves a trace all the same.
+
+    Crash: refused and not recorded; the next resume refuses and records it.
+    """
+    needed, held = call.spec.permission, tuple(sorted(call.permissions or ()))
+    if needed is None or needed in held:
+        return
+    if needed not in call.snapshot.refused.get(call.path, ()):
+        now = yield Now()
+        yield Append((EffectRefused(at=now.text, path=call.path, effect=call.spec.name, permission=needed, held=held),))
+    raise PermissionMissing(path=call.path, permission=needed, task=call.task, held=", ".join(held) or "none")
 
 
 def _request(call: Call[EffectSpec]) -> Steps[Request]:
@@ -239,6 +247,7 @@ def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:
         item_key=call.item_key,
         versions=call.versions,
         branch=call.branch,
+        permission=call.spec.permission,
     )
     yield Append((record,), (kept,), wait=True, starts=True)
     if (yield MaySend(now.ticks)):

@@ -19,6 +19,7 @@ from milepost.records.model import (
     CancelEntered,
     Checkpoint,
     Data,
+    EffectRefused,
     HeartbeatRecorded,
     IntentRecorded,
     Outcome,
@@ -56,6 +57,7 @@ class Snapshot:
     step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
     applied_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
+    refused: dict[str, set[str]] = field(default_factory=dict)  # effect path -> permissions the task did not hold
     accepted_plan: set[str] = field(default_factory=set)
     accepted_names: set[str] = field(default_factory=set)  # body/declared name: every call of it there
     redo_at: str = ""  # a person said redo: steps finished before that reopen without asking when inputs differ
@@ -257,6 +259,10 @@ def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
     s._segment_ran = True
 
 
+def _effect_refused(s: Snapshot, r: EffectRefused) -> None:
+    s.refused.setdefault(r.path, set()).add(r.permission)
+
+
 def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
     state = s.effect_state(r.path)
     state.answer, state.looks, state.in_doubt = None, 0, False
@@ -303,6 +309,7 @@ _FOLD: dict[type[Record], Callable[[Snapshot, Any], None]] = {
     HeartbeatRecorded: _heartbeat_recorded,
     WaitRecorded: _wait_recorded,
     IntentRecorded: _intent_recorded,
+    EffectRefused: _effect_refused,
     OutcomeRecorded: _outcome_recorded,
     QuestionAsked: _question_asked,
     AnswerEntered: _answer_entered,

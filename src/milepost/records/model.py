@@ -152,6 +152,7 @@ class RunStarted(Record):
     forked_at: str | None = None  # the step it was forked from
     in_doubt: bool = False  # the fork could not read everything its family sent, or its store went back
     sources: Pointer | None = None  # files among the inputs
+    permissions: tuple[str, ...] = ()  # what the task held
 
 
 @kind("run_resumed")
@@ -309,6 +310,18 @@ class IntentRecorded(Record):
     versions: Data = field(default_factory=dict)
     answer: str | None = None  # the question whose answer allows it
     branch: bool = False
+    permission: str | None = None  # that the effect needs and the task held
+
+
+@kind("effect_refused")
+@frozen_by_name
+class EffectRefused(Record):
+    """An effect whose permission the task does not hold: no intent, nothing sent, and the plan was told so."""
+
+    path: str
+    effect: str
+    permission: str
+    held: tuple[str, ...] = ()
 
 
 @kind("outcome_recorded")

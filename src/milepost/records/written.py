@@ -88,6 +88,8 @@ _BUILD: dict[str, Callable[[Any], Any]] = {
     "evidence": _pointer,
     "error": lambda data: ErrorRecord(**data),
     "checks": tuple,
+    "permissions": tuple,
+    "held": tuple,
     "choices": lambda items: tuple(Choice(i["name"], i["does"], tuple(i["needs"])) for i in items),
 }
 

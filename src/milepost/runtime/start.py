@@ -171,6 +171,7 @@ def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) ->
         versions=task.versions(),
         family=run_id,
         sources=sources.pointer if sources is not None else None,
+        permissions=tuple(sorted(task.permissions or ())),
     )
     return record, artifacts
 

@@ -209,8 +209,10 @@ class Store(Protocol):
         Crash: none of the batch, or all of it; earlier batches of the run are there if this one is.
         """
 
-    def records(self, run_id: str, *, chain: str | None = None, after: int = 0) -> list[StoredRecord]:
-        """Return records with seq > after in order of seq: of one chain, or of all (None)."""
+    def records(
+        self, run_id: str, *, chain: str | None = None, after: int = 0, limit: int | None = None
+    ) -> list[StoredRecord]:
+        """Return records with seq > after in order of seq: of one chain, or of all (None), so many at most."""
 
     def places(self, run_id: str) -> list[Place]:
         """Return number, chain and seal of every record that is really there, in order of seq, without bodies."""

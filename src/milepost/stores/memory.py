@@ -178,8 +178,10 @@ class MemoryStore:
             self._queue.append(ticket)
             return ticket
 
-    def records(self, run_id: str, *, chain: str | None = None, after: int = 0) -> list[StoredRecord]:
-        return [r for r in self._records(run_id) if r.seq > after and chain in (None, r.chain)]
+    def records(
+        self, run_id: str, *, chain: str | None = None, after: int = 0, limit: int | None = None
+    ) -> list[StoredRecord]:
+        return [r for r in self._records(run_id) if r.seq > after and chain in (None, r.chain)][:limit]
 
     def places(self, run_id: str) -> list[Place]:
         return [Place(r.seq, r.chain, r.seal) for r in self._records(run_id)]

@@ -9,6 +9,7 @@ from milepost.protocol.spec import changed_versions
 from milepost.records.model import (
     AnswerEntered,
     CancelEntered,
+    EffectRefused,
     HeartbeatRecorded,
     IntentRecorded,
     Outcome,
@@ -89,6 +90,10 @@ def _intent(r: IntentRecorded) -> str:
     return f"about to send to {r.provider}, key {r.key}" + (f", attempt {r.attempt}" if r.attempt > 1 else "")
 
 
+def _refused(r: EffectRefused) -> str:
+    return f"refused: it needs the permission {r.permission}, the task held {', '.join(r.held) or 'none'}"
+
+
 def _outcome(r: OutcomeRecorded) -> str:
     if r.outcome != Outcome.APPLIED:
         return f"{r.outcome}{' for good' if r.final else ''}" + (f": {r.error}" if r.error else "")
@@ -126,6 +131,7 @@ _SAYS: dict[type[Record], Callable[[Any], str]] = {
     HeartbeatRecorded: _heartbeat,
     WaitRecorded: _wait,
     IntentRecorded: _intent,
+    EffectRefused: _refused,
     OutcomeRecorded: _outcome,
     QuestionAsked: _question,
     AnswerEntered: _answer,

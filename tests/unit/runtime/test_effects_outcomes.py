@@ -294,12 +294,43 @@ def test_a_killed_send_counts_against_the_policy(desk: Desk) -> None:
 # ── before the intent ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_missing_permission_is_refused_before_anything_is_written(desk: Desk) -> None:
+def test_a_missing_permission_is_refused_before_any_intent_and_recorded_once(desk: Desk) -> None:
+    """Who looks for what was refused finds it, however often it was tried."""
     provider = Provider(desk.clock)
-    with pytest.raises(PermissionMissing, match="mail:send"):
-        desk.run(posting(provider, permission="mail:send"), "INV-7")
+    plan = posting(provider, permission="mail:send")
+    for go in (lambda: desk.run(plan, "INV-7"), lambda: desk.resume(plan)):
+        with pytest.raises(PermissionMissing, match="mail:send"):
+            go()
     assert provider.calls == []
     assert desk.records("intent_recorded") == []
+    (refused,) = desk.records("effect_refused")
+    assert (refused.permission, refused.held) == ("mail:send", ("accounting:write",))
+
+
+def test_a_refusal_the_plan_catches_is_recorded_all_the_same(desk: Desk) -> None:
+    """A plan that goes on without it leaves a trace that can be counted."""
+
+    @effect(permission="mail:send")
+    def remind(key: Key) -> None:
+        raise AssertionError("it is not sent")
+
+    @task(permissions=["accounting:write"])
+    def quiet() -> str:
+        try:
+            remind()
+        except PermissionMissing:
+            return "went on"
+        return "was sent"
+
+    assert desk.run(quiet) == "went on"
+    assert [record.path for record in desk.records("effect_refused")] == ["remind"]
+    assert desk.records("run_started")[0].permissions == ("accounting:write",)
+
+
+def test_an_intent_says_which_permission_it_used(desk: Desk) -> None:
+    """What was held and never used can be told from what was."""
+    desk.run(posting(Provider(desk.clock), permission="accounting:write"), "INV-7")
+    assert [record.permission for record in desk.records("intent_recorded")] == ["accounting:write"]
 
 
 def test_a_held_permission_lets_it_pass(desk: Desk) -> None:

@@ -106,20 +106,20 @@ WHERE run_id = ? AND cancel_at IS NULL
 -- ── reading journals ──
 
 -- name: records
--- A run's journal in order, after a number.
+-- A run's journal in order, after a number; so many records at most, or all with -1.
 SELECT j.seq, j.chain, j.kind, j.body, j.seal FROM runs r CROSS JOIN journal j ON j.run = r.number
-WHERE r.run_id = ? AND j.seq > ? ORDER BY j.seq
+WHERE r.run_id = ? AND j.seq > ? ORDER BY j.seq LIMIT ?
 
 -- name: task_chain
 -- The same, of the task's own body only.
 SELECT j.seq, j.chain, j.kind, j.body, j.seal FROM runs r CROSS JOIN journal j ON j.run = r.number
-WHERE r.run_id = ? AND j.seq > ? AND j.chain = '' ORDER BY j.seq
+WHERE r.run_id = ? AND j.seq > ? AND j.chain = '' ORDER BY j.seq LIMIT ?
 
 -- name: inner_chain
 -- The same, of one step's body only.
 SELECT j.seq, j.chain, j.kind, j.body, j.seal
 FROM runs r CROSS JOIN journal j INDEXED BY journal_by_chain ON j.run = r.number
-WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.seq
+WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.seq LIMIT ?
 
 -- name: places
 -- Where each record of a run stands, in order.

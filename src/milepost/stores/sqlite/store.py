@@ -161,13 +161,17 @@ class SqliteStore:
         ticket = self._newest[batch.run_id] = self._committer.append(batch)
         return ticket
 
-    def records(self, run_id: str, *, chain: str | None = None, after: int = 0) -> list[StoredRecord]:
-        """Return records with seq > after in order: of one chain ('' is the task's), or of all (None)."""
-        if chain:
-            found = self._reader.all("read journal", SQL["inner_chain"], (run_id, after, chain))
+    def records(
+        self, run_id: str, *, chain: str | None = None, after: int = 0, limit: int | None = None
+    ) -> list[StoredRecord]:
+        """Return records with seq > after in order: of one chain ('' is the task's), or of all (None); see `Store`."""
+        most = -1 if limit is None else limit
+        if chain is None:
+            found = self._reader.all("read journal", SQL["records"], (run_id, after, most))
+        elif chain:
+            found = self._reader.all("read journal", SQL["inner_chain"], (run_id, after, chain, most))
         else:
-            name = "records" if chain is None else "task_chain"
-            found = self._reader.all("read journal", SQL[name], (run_id, after))
+            found = self._reader.all("read journal", SQL["task_chain"], (run_id, after, most))
         return [rows.record(row) for row in found]
 
     def places(self, run_id: str) -> list[Place]:
