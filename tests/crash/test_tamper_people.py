@@ -24,6 +24,7 @@ from milepost.errors import (
     RunWaiting,
     SealKeyMissing,
 )
+from milepost.records.identity import Identity
 from milepost.records.rows import AnswerRow, CancelRow
 from milepost.runtime.answering import answer_question, ask_to_cancel
 
@@ -75,7 +76,7 @@ def still_asks(scene: Scene) -> None:
 
 def answer(scene: Scene, choice: str, **more: Any) -> None:
     with scene.store() as store:
-        answer_question(store, question(scene), choice, seal_key=scene.seal_key, by="ada", at=AT, **more)
+        answer_question(store, question(scene), choice, seal_key=scene.seal_key, by=Identity("ada"), at=AT, **more)
 
 
 def test_an_honest_answer_is_acted_on(scene: Scene) -> None:
@@ -248,7 +249,7 @@ def test_who_does_not_have_the_key_is_told_so_and_writes_nothing(scene: Scene, k
     """An answer that could only be refused later is not taken."""
     with scene.store() as store:
         with pytest.raises(SealKeyMissing):
-            answer_question(store, question(scene), "stop", seal_key=key, by="ada", at=AT)
+            answer_question(store, question(scene), "stop", seal_key=key, by=Identity("ada"), at=AT)
         with pytest.raises(SealKeyMissing):
             ask_to_cancel(store, RUN, seal_key=key, by="ada", at=AT)
     assert scene.rows("SELECT 1 FROM answers UNION ALL SELECT 1 FROM runs WHERE cancel_at IS NOT NULL") == []

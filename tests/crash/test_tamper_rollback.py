@@ -14,6 +14,7 @@ from tampering import KEYS, Scene, ledger, start
 
 from milepost import Applied, CannotTell, Found, Key, NotApplied, NotFound, Retry, effect, task
 from milepost.errors import OutcomeUnknown, RunWaiting, StoreWentBack
+from milepost.records.identity import Identity
 from milepost.runtime.answering import answer_question
 
 RUN = "drip"
@@ -132,7 +133,7 @@ def gone_back(scene: Scene, plan: Any) -> None:
 def answer(scene: Scene, choice: str, **more: Any) -> None:
     with scene.store() as store:
         (asked,) = store.questions(RUN)
-        answer_question(store, asked.question_id, choice, seal_key=scene.seal_key, by="ada", at=AT, **more)
+        answer_question(store, asked.question_id, choice, seal_key=scene.seal_key, by=Identity("ada"), at=AT, **more)
 
 
 def test_a_store_that_went_back_asks_until_it_is_answered(scene: Scene) -> None:

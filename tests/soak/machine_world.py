@@ -21,6 +21,7 @@ from milepost import Key, Retry, effect, step, task
 from milepost.errors import MilepostError
 from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.records.canonical import canonical, parse
+from milepost.records.identity import Identity
 from milepost.records.model import Record
 from milepost.runtime import crash
 from milepost.runtime.active import RunOptions
@@ -147,7 +148,7 @@ class Lived:
         result = canonical({"done": self.provider.names[key]}).decode() if key else None
         at = format_time(self.clock.now())
         answer_question(
-            self.store, question.question_id, choice, seal_key=self.seal_key, by="ada", at=at, result=result
+            self.store, question.question_id, choice, seal_key=self.seal_key, by=Identity("ada"), at=at, result=result
         )
 
     def _key_in(self, question: QuestionRow) -> str | None:

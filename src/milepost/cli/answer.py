@@ -7,7 +7,7 @@ import shlex
 import click
 
 from milepost.cli.answered import checked_result
-from milepost.cli.opened import me, the_store
+from milepost.cli.opened import the_store, whoami
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, note
 from milepost.runtime.answering import answer_question, find_question
@@ -21,15 +21,12 @@ from milepost.views.opened import now_text, seal_key
 @click.option("--ref", help="The provider's own reference id of what was applied.")
 @click.option("--result", metavar="JSON", help="What the effect would have returned.")
 @click.option("--note", "why", default="", help="Why; kept in the audit.")
-@click.option("--by", help="Who decided; user@host when left out.")
 @json_option
-def command(
-    question_id: str, choice: str, ref: str | None, result: str | None, why: str, by: str | None, as_json: bool
-) -> int:
+def command(question_id: str, choice: str, ref: str | None, result: str | None, why: str, as_json: bool) -> int:
     """Answer a question. The first answer stands; a later one is refused and kept in the audit.
 
     `milepost inbox QUESTION` shows the choices, what each will do, and what it takes. What does not fit is refused
-    and not recorded. The run acts on the answer when it is resumed.
+    and not recorded. Who answers is the account this runs under. The run acts on the answer when it is resumed.
 
     \b
     Example:
@@ -39,8 +36,9 @@ def command(
     row = find_question(store, question_id)
     if choice == "applied":
         result = checked_result(store, row, result)
-    given = {"by": by or me(), "at": now_text(), "note": why}
-    stands = answer_question(store, question_id, choice, seal_key=seal_key(), ref=ref, result=result, **given)
+    stands = answer_question(
+        store, question_id, choice, by=whoami(), seal_key=seal_key(), at=now_text(), note=why, ref=ref, result=result
+    )
     left = unanswered(store, stands.run_id)
     if as_json:
         emit(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
+import grp
 import os
 import platform
+import pwd
 from pathlib import Path
 
 from milepost.api import default_store
 from milepost.cli.output import note
+from milepost.records.identity import Identity
 from milepost.runtime.witness import no_witness
 from milepost.stores.contract import Store
 from milepost.stores.locate import locate
@@ -39,9 +41,21 @@ def note_no_witness() -> None:
 
 
 def me() -> str:
-    """Name who gives an answer here: user@host."""
+    """Name the account this process runs under: user@host. By its number, for anybody can set USER."""
     try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
         user = str(os.getuid())
     return f"{user}@{platform.node()}"
+
+
+def whoami() -> Identity:
+    """Return who gives an answer here: the account this process runs under, with its groups."""
+    return Identity(me(), tuple(sorted({name for name in map(_group, os.getgroups()) if name})), door="cli")
+
+
+def _group(number: int) -> str | None:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return None  # a number without a name in this system: nobody can have named it in approvers=

@@ -1,12 +1,13 @@
 """What people decide about a run: answers to its questions, and requests to end it. Checked before they are written.
 
-The first of each stands. A run with a seal key takes them only from somebody who has it. Called by the command line.
+The first of each stands. A run with a seal key takes them only from somebody who has it. Every door comes through here.
 """
 
 from __future__ import annotations
 
 from milepost.errors import AlreadyAnswered, AnswerRefused, CorruptRecord, QuestionUnknown, RunEnded
 from milepost.records.canonical import canonical, parse
+from milepost.records.identity import Identity
 from milepost.records.model import ENDED, Choice, QuestionAsked
 from milepost.records.rows import AnswerRow, CancelRow
 from milepost.records.seal import Sealer
@@ -39,14 +40,16 @@ def answer_question(
     question_id: str,
     choice: str,
     *,
+    by: Identity,
     seal_key: bytes | None,
-    by: str,
     at: str,
     note: str = "",
     ref: str | None = None,
     result: str | None = None,
 ) -> AnswerRow:
     """Record what a person decided; `result` is JSON. The run acts on it when it is resumed.
+
+    Every door comes through here; `by` is who it knows to be there, never what somebody typed.
 
     Raises: QuestionUnknown, AnswerRefused, AlreadyAnswered (the given one is kept in the audit all the same),
     SealKeyMissing, CorruptRecord when the answer that stands was not given with the run's key.
@@ -58,7 +61,7 @@ def answer_question(
     sealer = _sealer(row_of(store, row.run_id), seal_key)
     # Sealed as a later one when it is, so that nobody can make it the one that stands by deleting the first.
     is_first = not any(a.accepted for a in store.answers(row.run_id) if a.question_id == question_id)
-    given = sealer.sealed(AnswerRow(question_id, row.run_id, choice, by, at, note, ref, data, accepted=is_first))
+    given = sealer.sealed(AnswerRow(question_id, row.run_id, choice, by.name, at, note, ref, data, accepted=is_first))
     stands = store.answer(given)
     if stands != given:
         sealer.check_row(stands)
