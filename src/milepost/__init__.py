@@ -8,6 +8,7 @@ from milepost.decorators import effect, step, task
 from milepost.errors import Declined, MilepostError, QuestionError, RunWaiting, StepFailed
 from milepost.protocol.failure import VerificationFailed
 from milepost.protocol.keys import Key
+from milepost.protocol.limits import Limits, Rate
 from milepost.protocol.outcomes import Applied, CannotTell, Found, NotApplied, NotFound
 from milepost.protocol.policy import Retry
 from milepost.records.secret import Secret
@@ -30,10 +31,12 @@ __all__ = [
     "Heartbeat",
     "Http",
     "Key",
+    "Limits",
     "MilepostError",
     "NotApplied",
     "NotFound",
     "QuestionError",
+    "Rate",
     "Retry",
     "RunHandle",
     "RunWaiting",

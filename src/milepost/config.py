@@ -47,9 +47,12 @@ class NotifyConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchConfig:
-    """`[watch]`: how `milepost watch` starts runs. `restarts` bounds restarts of one run without a new checkpoint."""
+    """`[watch]`: how many runs `milepost watch` starts at once, and how it waits before it starts one again.
 
-    jobs: int = 2
+    `restarts` bounds the restarts of one run in a row that brought no new checkpoint.
+    """
+
+    at_once: int = 2
     restarts: int = 5
     first_wait: timedelta = timedelta(seconds=5)
     longest_wait: timedelta = timedelta(minutes=15)

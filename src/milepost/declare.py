@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from milepost.errors import BadOption
 from milepost.protocol.keys import checked_step_name
+from milepost.protocol.limits import Limits
 from milepost.protocol.outcomes import Applied
 from milepost.protocol.policy import Retry
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec, Verifier
@@ -127,6 +128,7 @@ def task_spec(
     permissions: Iterable[str] | None = None,
     version: str | None = None,
     on_version_change: Literal["record", "ask"] = "record",
+    limits: Limits | None = None,
 ) -> TaskSpec:
     """Check and gather what `@task` was given."""
     where = f"task {name or function.__name__}"
@@ -134,6 +136,8 @@ def task_spec(
         raise BadOption(
             where=f"{where}, on_version_change=", reason=f'expected "record" or "ask", found {on_version_change!r}'
         )
+    if limits is not None and not isinstance(limits, Limits):
+        raise BadOption(where=f"{where}, limits=", reason=f"expected Limits(…), found {limits!r}")
     checked = checked_step_name("task", name or function.__name__)
     own = _code_versions(function, version)
     return TaskSpec(
@@ -148,6 +152,7 @@ def task_spec(
         versions=partial(_task_versions, where, own, instructions, model, parameters, list(tools)),
         permissions=None if permissions is None else frozenset(permissions),
         on_version_change=on_version_change,
+        limits=limits,
         options={"instructions": str(instructions) if isinstance(instructions, Path) else None, "model": model},
     )
 

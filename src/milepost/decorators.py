@@ -14,6 +14,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, ove
 from milepost import declare
 from milepost.api import AsyncEffect, AsyncStep, AsyncTask, Effect, Step, Task
 from milepost.protocol.keys import Key
+from milepost.protocol.limits import Limits
 from milepost.protocol.outcomes import Applied, CannotTell, Found, NotFound
 from milepost.protocol.policy import Retry
 from milepost.runtime.registry import register_task
@@ -172,11 +173,13 @@ def task(
     permissions: Iterable[str] | None = None,
     version: str | None = None,
     on_version_change: Literal["record", "ask"] = "record",
+    limits: Limits | None = None,
 ) -> _TaskDecorator: ...
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task: the plan of steps in code, with its instructions, model, tools and permissions.
 
-    on_version_change: "record" notes changed versions and goes on, "ask" asks a person.
+    on_version_change: "record" notes changed versions and goes on, "ask" asks a person. limits: what one run may use
+    before a person is asked.
     Raises: BadOption, BadName, NotEncodable, at declaration.
     """
     decorator = _TaskDecorator(options)

@@ -23,14 +23,14 @@ def test_every_key_arrives_with_its_type(tmp_path: Path) -> None:
         _written(
             tmp_path,
             '[notify]\nurls = ["env:CHAT"]\ncommand = ["notify-send", "--"]\nremind_after = "4h"\n'
-            'escalate_after = "1.5d"\nescalate_to = ["env:BOSS"]\n[watch]\njobs = 4\n[console]\nurl = "https://here"\n',
+            'escalate_after = "1.5d"\nescalate_to = ["env:BOSS"]\n[watch]\nat_once = 4\n[console]\nurl = "https://here"\n',
         )
     )
     assert found.notify.urls == ("env:CHAT",)
     assert found.notify.command == ("notify-send", "--")
     assert (found.notify.remind_after, found.notify.escalate_after) == (timedelta(hours=4), timedelta(hours=36))
     assert found.notify.reaches_somebody
-    assert (found.watch.jobs, found.watch.restarts, found.console.url) == (4, 5, "https://here")
+    assert (found.watch.at_once, found.watch.restarts, found.console.url) == (4, 5, "https://here")
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_every_key_arrives_with_its_type(tmp_path: Path) -> None:
         ("[notify]\nurls = [1]\n", "notify.urls", "found a list of something else"),
         ('[notify]\nremind_after = "4 hours"\n', "notify.remind_after", "found '4 hours'"),
         ('[notify]\nremind_after = "999d"\n', "notify.remind_after", "at most 365 days"),
-        ("[watch]\njobs = 0\n", "watch.jobs", "expected a whole number from 1"),
-        ("[watch]\njobs = true\n", "watch.jobs", "found true"),
+        ("[watch]\nat_once = 0\n", "watch.at_once", "expected a whole number from 1"),
+        ("[watch]\nat_once = true\n", "watch.at_once", "found true"),
         ("[watch\n", "the file", "expected TOML"),
     ],
 )

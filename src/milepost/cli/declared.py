@@ -14,6 +14,7 @@ from milepost.protocol.policy import KEY_MARGIN, STARTS_MAX, Retry
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.records.annotations import function_annotations
 from milepost.sources import name_of
+from milepost.views.limits import limit_words
 from milepost.views.words import lasting
 
 WHY = {
@@ -38,6 +39,7 @@ def task_object(task: TaskSpec) -> dict[str, Any]:
         "instructions": task.options.get("instructions"),
         "permissions": sorted(task.permissions or ()),
         "on_version_change": task.on_version_change,
+        "limits": limit_words(task.limits),
     }
 
 

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from milepost.cli.output import UNWRITABLE, is_terminal, note
 from milepost.cli.seen import Seen, is_stopping
-from milepost.records.model import HeartbeatRecorded, OutputRecorded, Record, RunResumed, RunStarted, WaitRecorded
+from milepost.records.model import (
+    HeartbeatRecorded,
+    OutputRecorded,
+    Record,
+    RunResumed,
+    RunStarted,
+    SpentRecorded,
+    WaitRecorded,
+)
 from milepost.views.inert import inert
 from milepost.views.summaries import summary
 from milepost.views.words import clock_time
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
 
 REDRAW_S = 0.25
 """Seconds between two looks at what is under way."""
-_NOT_SAID = (RunStarted, RunResumed, HeartbeatRecorded, OutputRecorded, WaitRecorded)
+_NOT_SAID = (RunStarted, RunResumed, HeartbeatRecorded, OutputRecorded, SpentRecorded, WaitRecorded)
 
 
 def view(*, plain: bool) -> View:

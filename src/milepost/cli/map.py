@@ -65,7 +65,7 @@ def _say(found: dict[str, Any]) -> None:
     say(f"task {found['task']} ({found['target']})")
     for line in found["about"]:
         say(f"  {line}")
-    for name in ("inputs", "output", "versions", "permissions"):
+    for name in ("inputs", "output", "versions", "permissions", "limits"):
         say(f"{name}: {found[name]}" if isinstance(found[name], str) else f"{name}: {', '.join(found[name]) or 'none'}")
     for call in found["calls"]:
         say()

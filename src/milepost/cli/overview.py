@@ -9,6 +9,7 @@ from milepost.records.model import VersionsNoted
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
 from milepost.stores.contract import Store
+from milepost.views.limits import limit_uses
 from milepost.views.opened import now
 from milepost.views.overview import is_unread
 from milepost.views.steps import steps, total_spent
@@ -30,6 +31,9 @@ def header_lines(opened: Opened, standing: Standing) -> list[str]:
         f"{times}, {counted(s.resumes, 'resume')}",
         f"{counted(s.verified_count, 'step')} verified, {counted(s.applied_count, 'effect')} applied{_cost(opened)}",
     ]
+    used = ", ".join(map(str, limit_uses(s, moment)))
+    if used:
+        lines.append(f"limits: {used}")
     if s.started is not None and s.started.forked_from:
         lines.append(f"forked from {s.started.forked_from} before {s.started.forked_at}, family {s.started.family}")
     lines.append("versions: " + (", ".join(f"{name} {value}" for name, value in s.versions.items()) or "none"))

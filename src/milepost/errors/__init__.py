@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from milepost.errors.asked import (
     AttemptsUsed,
+    LimitReached,
     OutcomeUnknown,
     PlanChanged,
     QuestionError,
@@ -100,6 +101,7 @@ __all__ = [
     "InputsDiffer",
     "LeaseLost",
     "LeaseTaken",
+    "LimitReached",
     "MilepostError",
     "MisuseError",
     "NotAwaited",

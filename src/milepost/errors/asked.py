@@ -41,5 +41,9 @@ class AttemptsUsed(QuestionError):
     code = "attempts-used"
 
 
+class LimitReached(QuestionError):
+    code = "limit-reached"
+
+
 class StoreWentBack(QuestionError):
     code = "store-went-back"

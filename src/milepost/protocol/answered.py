@@ -77,6 +77,10 @@ def doubt_effects(s: Snapshot, *_: object) -> None:
         state.in_doubt = not state.finished or state.send_new is not None
 
 
+def _limit(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    s.used.allow_again(str(q.about["limit"]), a.at)
+
+
 ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], None]] = {
     QuestionKind.SOURCE_CHANGED: _source,
     QuestionKind.REQUEST_CHANGED: _request,
@@ -85,5 +89,6 @@ ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], 
     QuestionKind.OUTCOME_UNKNOWN: _outcome,
     QuestionKind.ATTEMPTS_USED: _attempts,
     QuestionKind.STORE_WENT_BACK: doubt_effects,
+    QuestionKind.LIMIT_REACHED: _limit,
 }
 """For each kind of question, what its answer changes."""

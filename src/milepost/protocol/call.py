@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from milepost.protocol.limits import Limits
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec
 from milepost.protocol.state import EffectState, StepState
@@ -36,6 +37,7 @@ class Call(Generic[S]):
     unclaimed: Sequence[str] = ()
     paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
     looked_up: object = None
+    limits: Limits | None = None  # of the task
     elsewhere: str | None = None  # path under which the same effect and key= was applied
 
     @property

@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from milepost.errors import RefusedError
+from milepost.protocol.limits import Limits
 from milepost.protocol.ops import Ask
 from milepost.protocol.outcomes import Found, NotFound
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import ask, listed, short
-from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.spec import changed_versions
 from milepost.protocol.state import EffectState, Send
+from milepost.protocol.used import first_reached
+from milepost.protocol.within import limit_question
 from milepost.records.frozen import frozen
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
 from milepost.records.rows import AnswerRow, CancelRow
@@ -70,6 +73,7 @@ class World:
     lookups: Mapping[str, object] | None = None  # effect path -> Found | NotFound | CannotTell
     versions: Sequence[VersionCheck] | None = None
     ask_on_version_change: bool = False
+    limits: Limits | None = None  # of the task
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────────────────
@@ -370,6 +374,9 @@ def difference_of(check: VersionCheck) -> str:
 
 
 def _bound(s: Snapshot, w: World) -> Decision | None:
+    use = first_reached(w.limits, s.used, parse_time(w.at))
+    if use is not None:
+        return AskPerson(limit_question(use, run_id=w.run_id, number=s.record_count, at=w.at))
     if s.fruitless < RESUMES_MAX:
         return None
     stuck = [state.path for state in s.in_progress()]

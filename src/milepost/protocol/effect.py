@@ -24,6 +24,7 @@ from milepost.protocol.questions import listed
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
 from milepost.protocol.step import redo_covers, starts_max
+from milepost.protocol.within import keep_pace, stay_within
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.model import (
@@ -231,7 +232,8 @@ def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:
 
     Crash: no intent and nothing sent, or an open intent that the next reader resolves.
     """
-    now = yield Now()
+    yield from keep_pace(call)
+    now = yield from stay_within(call, (yield Now()))
     state = call.effect
     attempt = (state.last.intent.attempt + 1) if state is not None and state.last is not None else 1
     kept: Artifact = yield from keep_bytes(request.data, "application/json")

@@ -12,6 +12,7 @@ from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import listed
 from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.spec import EffectSpec
+from milepost.protocol.used import uses
 from milepost.records.model import ENDED, RunStatus
 
 
@@ -33,7 +34,7 @@ def findings(
     `following` names the call that comes next, `declared` the effects with an open intent by their path.
     """
     lines = [_trust_line(s, w), _sources_line(w), _intents_line(s, w, declared), _versions_line(w)]
-    return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s)]
+    return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s, w)]
 
 
 def _trust_line(s: Snapshot, w: World) -> Finding:
@@ -92,12 +93,9 @@ def _continue_line(s: Snapshot, following: str) -> tuple[str, str]:
     return "ok", f"next: {following or s.next_action or 'the first step'}"
 
 
-def _bound_line(s: Snapshot) -> Finding:
+def _bound_line(s: Snapshot, w: World) -> Finding:
     starts = [f"{x.path} start {x.starts}" for x in s.in_progress()]
-    state = "ask" if s.fruitless >= RESUMES_MAX else "ok"
-    return Finding(
-        6,
-        "Bound",
-        state,
-        f"{s.fruitless} of {RESUMES_MAX} resumes without progress" + (f"; {listed(starts)}" if starts else ""),
-    )
+    limits = uses(w.limits, s.used, parse_time(w.at))
+    asks = s.fruitless >= RESUMES_MAX or any(use.reached for use in limits)
+    found = [f"{s.fruitless} of {RESUMES_MAX} resumes without progress", *map(str, limits)]
+    return Finding(6, "Bound", "ask" if asks else "ok", "; ".join([*found, *([listed(starts)] if starts else [])]))

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
+from milepost.protocol.limits import Rate
 from milepost.records.frozen import frozen
 from milepost.records.model import Pointer, QuestionAsked, Record
 from milepost.records.rows import ClaimRow
@@ -153,11 +154,22 @@ class Wait(Op):
 
 
 @frozen
+class Pace(Op):
+    """→ the UTC time (ISO) before which a send has to wait to keep to a rate; None: now. The place is kept for it."""
+
+    rate: Rate
+
+
+@frozen
 class Ask(Op):
-    """Never answers: records the question, parks the branch and unwinds it with RunPaused."""
+    """Never answers: records the question, parks the branch and unwinds it with RunPaused.
+
+    With `once` the first branch that asks records it; others that find the same are only parked.
+    """
 
     question: QuestionAsked
     evidence: Artifact | None = None
+    once: str = ""
 
 
 @frozen

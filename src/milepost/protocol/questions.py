@@ -48,6 +48,10 @@ CHOICES: Mapping[QuestionKind, tuple[Choice, ...]] = {
         Choice("again", "Allow as many attempts once more."),
         _STOP,
     ),
+    QuestionKind.LIMIT_REACHED: (
+        Choice("again", "Go on, and allow as much once more from here."),
+        _STOP,
+    ),
     QuestionKind.STORE_WENT_BACK: (
         Choice("go-on-in-doubt", "Go on; every effect without a record is looked up or asked about before it is sent."),
         _STOP,
@@ -67,10 +71,11 @@ def ask(
     evidence: Any = None,
     about: Mapping[str, Any] | None = None,
     without: Sequence[str] = (),
+    once: str = "",
 ) -> Ask:
     """Build the operation that asks. `number` is the count of records before it: it makes the id unique.
 
-    `without` leaves out choices that make no sense here.
+    `without` leaves out choices that make no sense here. `once` names what several branches ask only once.
     """
     kept = small_artifact(evidence) if evidence is not None else None
     question = QuestionAsked(
@@ -83,7 +88,7 @@ def ask(
         evidence=kept.pointer if kept else None,
         about=dict(about or {}),
     )
-    return Ask(question, kept)
+    return Ask(question, kept, once)
 
 
 def small_artifact(value: Any) -> Artifact:

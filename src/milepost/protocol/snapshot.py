@@ -13,6 +13,7 @@ from typing import Any
 
 from milepost.protocol.answered import ANSWERED, doubt_effects
 from milepost.protocol.state import EffectState, Send, StepState
+from milepost.protocol.used import Used
 from milepost.records.model import (
     ENDED,
     AnswerEntered,
@@ -32,6 +33,7 @@ from milepost.records.model import (
     RunResumed,
     RunStarted,
     RunStatus,
+    SpentRecorded,
     StartReturned,
     StepFailedNoted,
     StepStarted,
@@ -71,6 +73,8 @@ class Snapshot:
     verified_count: int = 0
     applied_count: int = 0
     next_action: str = ""
+    used: Used = field(default_factory=Used)
+    limits: Data = field(default_factory=dict)  # of the task, as declared when it was last opened
     record_count: int = 0
     _segment_ran: bool = False
     _segment_brought: bool = False
@@ -79,6 +83,7 @@ class Snapshot:
         """Fold one record in. Raises: KeyError when a record refers to one that is not there."""
         self.record_count += 1
         _FOLD[type(record)](self, record)
+        self.used.hear(record)
 
     def open_intents(self) -> Iterator[tuple[EffectState, Send]]:
         """Yield every open intent, oldest first."""
@@ -150,7 +155,7 @@ class Snapshot:
 
 
 def _run_started(s: Snapshot, r: RunStarted) -> None:
-    s.started, s.versions, s.in_doubt = r, r.versions, r.in_doubt
+    s.started, s.versions, s.in_doubt, s.limits = r, r.versions, r.in_doubt, r.limits
 
 
 def _run_resumed(s: Snapshot, r: RunResumed) -> None:
@@ -159,7 +164,7 @@ def _run_resumed(s: Snapshot, r: RunResumed) -> None:
         s.fruitless = 0
     elif s._segment_ran and not orderly and s.resumes:
         s.fruitless += 1
-    s.resumes, s.status, s.ended = r.number, RunStatus.RUNNING, None
+    s.resumes, s.status, s.ended, s.limits = r.number, RunStatus.RUNNING, None, r.limits
     s._segment_ran = s._segment_brought = False
     for _, send in s.open_intents():
         if send.resumed_at is None:
@@ -235,6 +240,10 @@ def _heartbeat_recorded(s: Snapshot, r: HeartbeatRecorded) -> None:
     s.step_state(r.path).heartbeat = r
 
 
+def _spent_recorded(s: Snapshot, r: SpentRecorded) -> None:
+    """Only `used` counts it."""
+
+
 def _wait_recorded(s: Snapshot, r: WaitRecorded) -> None:
     effect = s.effects.get(r.path)
     if effect is None:
@@ -307,6 +316,7 @@ _FOLD: dict[type[Record], Callable[[Snapshot, Any], None]] = {
     StepFailedNoted: _step_failed,
     StartReturned: _start_returned,
     HeartbeatRecorded: _heartbeat_recorded,
+    SpentRecorded: _spent_recorded,
     WaitRecorded: _wait_recorded,
     IntentRecorded: _intent_recorded,
     EffectRefused: _effect_refused,

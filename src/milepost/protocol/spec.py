@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from milepost.protocol.limits import Limits
 from milepost.protocol.policy import Retry
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.codec import Codec
@@ -109,4 +110,5 @@ class TaskSpec:
     versions: Callable[[], Mapping[str, str]]  # read when a run starts or resumes
     permissions: frozenset[str] | None
     on_version_change: Literal["record", "ask"] = "record"
+    limits: Limits | None = None
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -28,6 +28,7 @@ from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import uncalled_question
 from milepost.protocol.spec import WITHIN, WITHIN_MAX, StepSpec, label_of, own_versions
 from milepost.protocol.state import StepState
+from milepost.protocol.within import stay_within
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
 from milepost.records.model import (
@@ -216,6 +217,7 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
         now = yield Now()
     if state is not None and state.starts >= starts_max(call):
         yield from ask_attempts_used(call, state.starts, str(state.failure.error) if state.failure else "")
+    now = yield from stay_within(call, now)
     attempt = state.attempt + 1 if state is not None else 1
     _check_size(call)
     inputs = small_or_none(call.encoded)

@@ -67,6 +67,7 @@ class QuestionKind(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     ATTEMPTS_USED = "attempts_used"
     STORE_WENT_BACK = "store_went_back"
+    LIMIT_REACHED = "limit_reached"
 
 
 class Pointer(NamedTuple):
@@ -152,6 +153,7 @@ class RunStarted(Record):
     forked_at: str | None = None  # the step it was forked from
     in_doubt: bool = False  # the fork could not read everything its family sent, or its store went back
     sources: Pointer | None = None  # files among the inputs
+    limits: Data = field(default_factory=dict)  # of the task, as declared then
     permissions: tuple[str, ...] = ()  # what the task held
 
 
@@ -161,6 +163,7 @@ class RunResumed(Record):
     number: int  # 1 is the first resume
     token: int
     holder: Data
+    limits: Data = field(default_factory=dict)  # of the task, as declared now
 
 
 @kind("versions_changed")
@@ -278,6 +281,16 @@ class HeartbeatRecorded(Record):
     total: int | None = None
     note: str = ""
     cursor: Data | None = None  # {"value": …}, what the next attempt can read
+
+
+@kind("spent_recorded")
+@frozen_by_name
+class SpentRecorded(Record):
+    """Model usage said while a body runs, so that a limit counts it although the body may never end."""
+
+    path: str
+    attempt: int
+    spent: Data
 
 
 @kind("wait_recorded")

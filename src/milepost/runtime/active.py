@@ -22,6 +22,7 @@ from milepost.records.rows import ClaimRow
 from milepost.runtime.bell import Bell
 from milepost.runtime.clock import Clock
 from milepost.runtime.journal import Entry, Journal
+from milepost.runtime.pacing import Pacing
 from milepost.stores.contract import LEASE_S, Lease, Store
 
 
@@ -80,6 +81,8 @@ class ActiveRun:
         self._going: set[asyncio.Task[None]] = set()
         self.unread: frozenset[str] = frozenset()  # bodies verified when the run was opened: chains not read
         self.finished_here: set[str] = set()
+        self.pace: Pacing | None = None  # the places kept for sends under a rate
+        self._asked_once: set[str] = set()
         self._indexed = False  # applied effects of unread bodies are known by name and key
 
     @property
@@ -149,6 +152,14 @@ class ActiveRun:
         """Count this branch as busy again."""
         with self.lock:
             self.busy += 1
+
+    def first_to_ask(self, what: str) -> bool:
+        """Say whether this branch is the one that asks; "" is asked by each."""
+        with self.lock:
+            is_first = what not in self._asked_once
+            if what:
+                self._asked_once.add(what)
+            return is_first
 
     def stop(self, signal_number: int) -> None:
         """Stop at the next boundary."""

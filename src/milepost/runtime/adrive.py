@@ -179,7 +179,8 @@ async def _park(run: ActiveRun) -> None:
 
 
 async def _ask(run: ActiveRun, call: RuntimeCall, op: Ask) -> None:
-    await _append(run, call, perform.asked(op))
+    if run.first_to_ask(op.once):
+        await _append(run, call, perform.asked(op))
     run.asking = True
     await _park(run)
 

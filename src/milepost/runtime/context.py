@@ -10,7 +10,7 @@ from milepost.errors import NotEncodable, OutsideRun
 from milepost.protocol.failure import kept_text
 from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical, parse
-from milepost.records.model import HeartbeatRecorded
+from milepost.records.model import HeartbeatRecorded, SpentRecorded
 from milepost.runtime.scope import Scope, current
 
 CURSOR_SIZE_MAX = 4 * 1024
@@ -75,7 +75,9 @@ def spent(
 ) -> None:
     """Add model usage to the current step's checkpoint. Outside a run it does nothing.
 
-    `cost` in `currency`, added exactly; several calls add up, the last currency named stands.
+    `cost` in `currency`, added exactly; several calls add up, the last currency named stands. Where the task limits
+    cost or tokens it is recorded at once, so that it counts although the body may never end.
+    Crash: what was said is counted, unless the process dies within 50 ms of saying it.
     """
     scope = current.get()
     if scope is None:
@@ -86,6 +88,20 @@ def spent(
         kept["output_tokens"] = kept.get("output_tokens", 0) + output_tokens
         kept["cost"] = str(Decimal(kept.get("cost", "0")) + Decimal(str(cost)))
         kept["currency"] = currency
+    limits = scope.run.task.limits
+    if limits is not None and limits.counts_spending and not scope.run.checking:
+        said = {"cost": str(cost), "currency": currency, "input_tokens": input_tokens, "output_tokens": output_tokens}
+        _record_spent(scope, said)
+
+
+def _record_spent(scope: Scope, said: dict[str, Any]) -> None:
+    """Record what was spent. Crash: as `spent`."""
+    scope.check_process("spent")
+    s = scope.run.snapshot
+    effect = s.effects.get(scope.path)
+    attempt = effect.last.intent.attempt if effect is not None and effect.last is not None else scope.attempt
+    at = format_time(scope.run.clock.now())
+    scope.run.append((SpentRecorded(at=at, path=scope.path, attempt=attempt, spent=said),))
 
 
 def here_or_refused(what: str) -> Scope:

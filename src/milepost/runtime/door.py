@@ -10,6 +10,7 @@ from milepost.errors import (
     AttemptsUsed,
     LeaseLost,
     LeaseTaken,
+    LimitReached,
     MilepostError,
     OutcomeUnknown,
     OutsideRun,
@@ -37,6 +38,7 @@ _QUESTIONS: dict[str, type[QuestionError]] = {
     QuestionKind.OUTCOME_UNKNOWN: OutcomeUnknown,
     QuestionKind.ATTEMPTS_USED: AttemptsUsed,
     QuestionKind.STORE_WENT_BACK: StoreWentBack,
+    QuestionKind.LIMIT_REACHED: LimitReached,
 }
 
 

@@ -41,6 +41,7 @@ from milepost.records.model import (
 )
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.files import put_back
+from milepost.runtime.limiting import declared_limits
 from milepost.runtime.registry import spec_of
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.world import check_sources, check_versions, kept_files
@@ -144,6 +145,7 @@ def resumed(run: ActiveRun) -> Steps[None]:
         number=run.snapshot.resumes + 1,
         token=run.lease.token,
         holder={"host": holder.host, "pid": holder.pid, "since": holder.since},
+        limits=declared_limits(run.task),
     )
     yield Append((record,))
 

@@ -27,6 +27,7 @@ from milepost.protocol.ops import (
     Now,
     Observe,
     Op,
+    Pace,
     ReadSecrets,
     Send,
     TakeClaim,
@@ -41,6 +42,7 @@ from milepost.runtime.files import keep_path
 from milepost.runtime.journal import Entry
 from milepost.runtime.leases import me
 from milepost.runtime.opening import read_snapshot
+from milepost.runtime.pacing import Pacing
 from milepost.runtime.scope import RuntimeCall
 from milepost.sources import observe, of_path
 from milepost.stores.contract import Held
@@ -102,7 +104,8 @@ def park(run: ActiveRun) -> None:
 
 def ask(run: ActiveRun, call: RuntimeCall, op: Ask) -> None:
     """Record a question and park. Crash: not asked, and the next resume asks; or asked."""
-    append(run, call, asked(op))
+    if run.first_to_ask(op.once):
+        append(run, call, asked(op))
     run.asking = True
     park(run)
 
@@ -126,6 +129,16 @@ def wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
     finally:
         run.unpark()
     gate(run)
+
+
+def pace(run: ActiveRun, call: RuntimeCall, op: Pace) -> str | None:
+    """Keep a place for one more send under a rate; return the time it has to wait for, None when that is now."""
+    with run.lock:
+        if run.pace is None:
+            run.pace = Pacing(op.rate, run.snapshot.used.sent, run.clock.now())
+        now = run.clock.now()
+        place = run.pace.next_place(now)
+    return format_time(place) if place > now else None
 
 
 def note_waiting(run: ActiveRun, op: Wait) -> None:
@@ -274,6 +287,7 @@ PERFORM: dict[type[Op], Handler] = {
     Verify: bodies.verify,
     LookUp: bodies.look_up,
     Wait: wait,
+    Pace: pace,
     Ask: ask,
     MaySend: may_send,
     Claim: claim,

@@ -42,6 +42,7 @@ from milepost.runtime.journal import Journal
 from milepost.runtime.journey import journey, resumed
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
+from milepost.runtime.limiting import count_unread, declared_limits
 from milepost.runtime.opening import Opened, row_of, went_back
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
@@ -171,6 +172,7 @@ def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) ->
         versions=task.versions(),
         family=run_id,
         sources=sources.pointer if sources is not None else None,
+        limits=declared_limits(task),
         permissions=tuple(sorted(task.permissions or ())),
     )
     return record, artifacts
@@ -262,6 +264,8 @@ def take_up(run: ActiveRun, call: RuntimeCall) -> None:
     recorded = run.journal.artifacts.load(started.inputs, "inputs of the run")
     call.args, call.kwargs = run.task.arguments.spread(run.task.arguments.decode(recorded))
     run.unread = frozenset(path for path, step in run.snapshot.steps.items() if step.verified is not None)
+    if run.task.limits is not None and not run.checking:
+        count_unread(run)
 
 
 def _opening(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock) -> Opening:
@@ -282,6 +286,7 @@ def world_of(task: TaskSpec, opened: Opened, behind: tuple[int, int] | None, clo
         answers=opened.answers,
         cancel=opened.row.cancel,
         ask_on_version_change=task.on_version_change == "ask",
+        limits=task.limits,
     )
     if behind is not None:
         world.went_back_to, world.witnessed = behind

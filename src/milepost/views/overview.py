@@ -10,10 +10,12 @@ from milepost.errors import SealKeyMissing
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
 from milepost.stores.contract import Store
+from milepost.views.limits import limit_objects
+from milepost.views.opened import now
 from milepost.views.runs import run_object
 from milepost.views.steps import steps, total_spent
 
-IN_RECORDS = ("resumes", "versions", "spent", "forked_from", "counts", "steps", "open")
+IN_RECORDS = ("resumes", "versions", "spent", "limits", "forked_from", "counts", "steps", "open")
 """What is told from a run's records; the rest stands in its row."""
 
 
@@ -34,6 +36,7 @@ def overview_object(store: Store, opened: Opened, standing: Standing) -> dict[st
         "resumes": s.resumes,
         "versions": dict(s.versions),
         "spent": total_spent([row.spent for row in rows if s.counts(row.path)]),
+        "limits": limit_objects(s, now()),
         "forked_from": s.started.forked_from if s.started else None,
         "counts": dict(Counter(row.stands for row in rows)),
         "steps": [{**asdict(row), "counts": s.counts(row.path)} for row in rows],

@@ -20,6 +20,7 @@ from milepost.records.model import (
     RunEnded,
     RunResumed,
     RunStarted,
+    SpentRecorded,
     StartReturned,
     StepFailedNoted,
     StepStarted,
@@ -54,6 +55,10 @@ def _cancel_entered(r: CancelEntered) -> str:
 
 def _run_ended(r: RunEnded) -> str:
     return f"{r.status}" + (f" at {r.path}" if r.path else "") + (f": {r.error}" if r.error else "")
+
+
+def _spent_recorded(r: SpentRecorded) -> str:
+    return f"spent {cost(r.spent)}"
 
 
 def _step_started(r: StepStarted) -> str:
@@ -123,6 +128,7 @@ _SAYS: dict[type[Record], Callable[[Any], str]] = {
     VersionsNoted: _versions_noted,
     CancelEntered: _cancel_entered,
     RunEnded: _run_ended,
+    SpentRecorded: _spent_recorded,
     StepStarted: _step_started,
     OutputRecorded: _output_recorded,
     StepVerified: _step_verified,

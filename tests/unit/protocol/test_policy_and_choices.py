@@ -21,6 +21,7 @@ KIND_CHOICES = {
     QuestionKind.VERSIONS_CHANGED: ["accept", "redo", "stop"],
     QuestionKind.OUTCOME_UNKNOWN: ["applied", "not-applied", "stop"],
     QuestionKind.ATTEMPTS_USED: ["again", "stop"],
+    QuestionKind.LIMIT_REACHED: ["again", "stop"],
     QuestionKind.STORE_WENT_BACK: ["go-on-in-doubt", "stop"],
 }
 

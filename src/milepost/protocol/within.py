@@ -1,0 +1,52 @@
+"""Staying within a task's limits: before a step starts or an effect is sent, ask when one is used up, wait for a rate.
+
+Pure. Called by `step` and `effect`; on resume the same is looked at by `decide`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from milepost.protocol.call import Call
+from milepost.protocol.ops import Ask, Moment, Pace, Steps, Wait
+from milepost.protocol.questions import ask
+from milepost.protocol.used import Use, first_reached
+from milepost.records.model import QuestionKind
+
+
+def stay_within(call: Call[Any], now: Moment) -> Steps[Moment]:
+    """Ask when a limit of the task is used up, else return the moment it is. Never goes on when it asks.
+
+    Branches that find the same limit used up ask once.
+    """
+    if call.limits is None:
+        return now
+    use = first_reached(call.limits, call.snapshot.used, now.at)
+    if use is not None:
+        yield limit_question(use, run_id=call.run_id, number=call.snapshot.record_count, at=now.text, path=call.path)
+    return now
+
+
+def keep_pace(call: Call[Any]) -> Steps[None]:
+    """Wait until the task's rate allows one more send. What was sent is in the journal: a restart forgets nothing."""
+    if call.limits is None or call.limits.sends is None:
+        return
+    until: str | None = yield Pace(call.limits.sends)
+    if until is not None:
+        yield Wait(until, f"{call.path} keeps to {call.limits.sends.count} sends in {call.limits.sends.per}")
+
+
+def limit_question(use: Use, *, run_id: str, number: int, at: str, path: str = "") -> Ask:
+    """Build the question about a limit that is used up; it is asked once, however many branches find it so."""
+    before = f" before {path}" if path else ""
+    return ask(
+        QuestionKind.LIMIT_REACHED,
+        run_id=run_id,
+        number=number,
+        at=at,
+        path="",
+        sentence=f"A limit of the task is used up{before}: {use}.",
+        evidence={"limit": use.name, "used": str(use.used), "allowed": str(use.allowed), "next": path},
+        about={"limit": use.name},
+        once=use.name,
+    )

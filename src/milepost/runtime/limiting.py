@@ -1,0 +1,32 @@
+"""What limits need of the runtime: how they are recorded, and what was used inside steps a resume does not read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from milepost.protocol.spec import TaskSpec
+from milepost.protocol.used import Used
+from milepost.runtime.active import ActiveRun
+from milepost.runtime.opening import decoded
+
+
+def declared_limits(task: TaskSpec) -> dict[str, Any]:
+    """Return a task's limits as a record holds them."""
+    return {} if task.limits is None else task.limits.to_json()
+
+
+def count_unread(run: ActiveRun) -> None:
+    """Count what a run used from its whole journal, where some of it lies inside verified steps.
+
+    Raises: CorruptRecord when what was spent there cannot be trusted.
+    """
+    journal, snapshot = run.journal, run.snapshot
+    if not any(place.chain in run.unread for place in journal.store.places(run.run_id)):
+        return
+    counted, chains = Used(), dict[str, bytes]()
+    for line in journal.store.records(run.run_id):
+        chains[line.chain] = journal.sealer.check_chain((line,), chains.get(line.chain)) or b""
+        counted.hear(decoded(journal.sealer, line))
+    read = snapshot.used  # people's answers and the newest errors stand in chains that were read
+    counted.since, counted.error, counted.error_count = read.since, read.error, read.error_count
+    snapshot.used = counted
