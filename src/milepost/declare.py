@@ -22,6 +22,8 @@ from milepost.protocol.keys import checked_step_name
 from milepost.protocol.limits import Limits
 from milepost.protocol.outcomes import Applied
 from milepost.protocol.policy import Retry
+from milepost.protocol.reads import declared_reads
+from milepost.protocol.shadow import checked_threshold, supplier
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec, Verifier
 from milepost.records.annotations import function_annotations
 from milepost.records.arguments import ArgumentsCodec
@@ -47,6 +49,7 @@ def step_spec(
     retry: Retry | None = None,
     version: str | None = None,
     why: str = "",
+    reads: Iterable[Any] = (),
 ) -> StepSpec:
     """Check and gather what `@step` was given."""
     common = _common(function, "step", name, next, unwatched, key, retry, version, skip_first=False)
@@ -60,6 +63,7 @@ def step_spec(
         sources=tuple(_descriptor(where, source) for source in sources),
         writes=tuple(writes),
         why=why,
+        reads=declared_reads(where, reads),
     )
 
 
@@ -80,6 +84,7 @@ def effect_spec(
     unwatched: Sequence[str] = (),
     version: str | None = None,
     scope: Literal["run", "task"] = "run",
+    shadow: Any = ...,
 ) -> EffectSpec:
     """Check and gather what `@effect` was given."""
     common = _common(function, "effect", name, next, unwatched, key, retry, version, skip_first=True)
@@ -96,6 +101,7 @@ def effect_spec(
         ref=ref,
         permission=permission,
         scope=scope,
+        shadow=supplier(where, function, shadow, common["output"]),
     )
 
 
@@ -128,6 +134,9 @@ def task_spec(
     permissions: Iterable[str] | None = None,
     version: str | None = None,
     on_version_change: Literal["record", "ask"] = "record",
+    reads: Iterable[Any] = (),
+    shadow_first: int = 0,
+    agreement: float = 1.0,
     limits: Limits | None = None,
 ) -> TaskSpec:
     """Check and gather what `@task` was given."""
@@ -152,6 +161,8 @@ def task_spec(
         versions=partial(_task_versions, where, own, instructions, model, parameters, list(tools)),
         permissions=None if permissions is None else frozenset(permissions),
         on_version_change=on_version_change,
+        reads=declared_reads(where, reads),
+        **checked_threshold(where, shadow_first, agreement),
         limits=limits,
         options={"instructions": str(instructions) if isinstance(instructions, Path) else None, "model": model},
     )

@@ -104,6 +104,7 @@ def step(
     retry: Retry | None = None,
     version: str | None = None,
     why: Literal["", "expensive", "depended_on", "review"] = "",
+    reads: Iterable[str | Path] = (),
 ) -> _StepDecorator: ...
 def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a step: calling it inside a run ends at a checkpoint.
@@ -145,6 +146,7 @@ def effect(
     unwatched: Sequence[str] = (),
     version: str | None = None,
     scope: Literal["run", "task"] = "run",
+    shadow: object = ...,
 ) -> _EffectDecorator: ...
 def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function whose first parameter is a Key an effect: one write to an outside system.
@@ -173,6 +175,9 @@ def task(
     permissions: Iterable[str] | None = None,
     version: str | None = None,
     on_version_change: Literal["record", "ask"] = "record",
+    reads: Iterable[str | Path] = (),
+    shadow_first: int = 0,
+    agreement: float = 1.0,
     limits: Limits | None = None,
 ) -> _TaskDecorator: ...
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:

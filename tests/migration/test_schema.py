@@ -23,7 +23,7 @@ def empty() -> sqlite3.Connection:
 
 def shape(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2")
-    return [(*names, " ".join((sql or "").split())) for *names, sql in rows]
+    return [(*names, " ".join((sql or "").split()).replace(" ,", ",").replace(" )", ")")) for *names, sql in rows]
 
 
 def test_migrations_lead_to_the_schema() -> None:
@@ -56,7 +56,7 @@ def test_a_migration_and_its_record_commit_together(monkeypatch: pytest.MonkeyPa
         with pytest.raises(sqlite3.OperationalError, match="already exists"):
             opening.migrate(connection, "memory")
         connection.execute("ROLLBACK")
-        assert opening.schema_of(connection, "memory") == 1
+        assert opening.schema_of(connection, "memory") == broken[-2][0]
         assert not [row for row in shape(connection) if row[1] == "half"]
 
 

@@ -9,26 +9,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import milepost
+from milepost.runtime.outward import EVENTS, Deed, deeds, listen, users_line
 from milepost.runtime.scope import current
 
-SOCKETS = frozenset(["socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"])
-PROCESSES = frozenset(
-    ["subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"]
-)
-CHANGES = {"os.remove": 1, "os.rename": 2, "os.rmdir": 1, "os.mkdir": 1, "os.link": 2, "os.symlink": 2,
-           "os.truncate": 1, "os.chmod": 1, "os.chown": 1, "os.utime": 1, "sqlite3.connect": 1}  # fmt: skip
-"""Events that name the paths they change in their first arguments."""
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_OURS = str(Path(milepost.__file__).parent)
-_EXAMPLES = str(Path(_OURS, "examples"))
-_LIBRARIES = ("<", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 _CALM = ("/dev/", "/proc/")
 
 
@@ -42,55 +29,31 @@ class Watch:
         self._on = False
 
     def begin(self) -> None:
-        sys.addaudithook(self._heard)
+        listen(self._heard)
         self._on = True
 
     def end(self) -> None:
         self._on = False
 
     def _heard(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self._on:
+        if not self._on or event not in EVENTS:
             return
-        if event in SOCKETS:
-            self._found("socket", _address(args))
-        elif event in PROCESSES:
-            self._found("process", str(args[0])[:200] if args else event)
-        elif event == "open":
-            self._opened(*args)
-        elif event in CHANGES:
-            for path in args[: CHANGES[event]]:
-                self._written(path)
+        for deed in deeds(event, args):
+            if deed.kind != "name" and not (deed.kind == "file" and self._is_own(deed.place)):
+                self._found(deed)
 
-    def _opened(self, path: Any, mode: str | None, flags: int) -> None:
-        if (mode is not None and any(letter in mode for letter in "wax+")) or (mode is None and flags & _WRITING):
-            self._written(path)
+    def _is_own(self, place: str) -> bool:
+        return place.startswith((*_CALM, *(f"{folder}{os.sep}" for folder in self._own), *self._own))
 
-    def _written(self, path: Any) -> None:
-        if not isinstance(path, (str, bytes, os.PathLike)) or path in (":memory:", b":memory:"):
-            return
-        text = os.fsdecode(path)
-        if text.startswith("file:"):
-            if "mode=ro" in text or "immutable=1" in text:
-                return
-            text = text.removeprefix("file:").removeprefix("//").partition("?")[0]
-        place = os.path.realpath(text)
-        if not place.startswith((*_CALM, *(f"{folder}{os.sep}" for folder in self._own), *self._own)):
-            self._found("file", place)
-
-    def _found(self, kind: str, what: str) -> None:
+    def _found(self, deed: Deed) -> None:
         """Note it, unless an effect did it. Crash: noted or not."""
         who = _who()
-        line = _users_line(sys._getframe())
-        if who is None or line is None or (who, kind, line) in self._seen:
+        line = users_line(sys._getframe())
+        if who is None or line is None or (who, deed.kind, line) in self._seen:
             return
-        self._seen.add((who, kind, line))
-        note = {"who": who, "kind": kind, "what": what, "line": line}
+        self._seen.add((who, deed.kind, line))
+        note = {"who": who, "kind": deed.kind, "what": deed.what, "line": line}
         os.write(self._descriptor, json.dumps(note).encode("utf-8") + b"\n")
-
-
-def _address(args: tuple[Any, ...]) -> str:
-    address = args[1] if len(args) > 1 else "?"
-    return ":".join(map(str, address[:2])) if isinstance(address, tuple) else str(address)
 
 
 def _who() -> str | None:
@@ -101,15 +64,3 @@ def _who() -> str | None:
     if scope.inside:
         return None if scope.inside.startswith(("effect", "the lookup")) else f"{scope.inside} of {scope.path}"
     return scope.path or "the plan"
-
-
-def _users_line(frame: FrameType | None) -> str | None:
-    """Return FILE:LINE of the user's code that did it, through whatever library; None when Milepost itself did."""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if file.startswith(_OURS) and not file.startswith(_EXAMPLES) and file != __file__:
-            return None
-        if file != __file__ and not file.startswith(_LIBRARIES):
-            return f"{file}:{frame.f_lineno}"
-        frame = frame.f_back
-    return None

@@ -47,3 +47,7 @@ class LimitReached(QuestionError):
 
 class StoreWentBack(QuestionError):
     code = "store-went-back"
+
+
+class ShadowResultNeeded(QuestionError):
+    code = "shadow-result-needed"

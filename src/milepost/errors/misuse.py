@@ -115,6 +115,14 @@ class PermissionMissing(MisuseError):
     hint = "Add it to the task's permissions=[…] if the task is meant to do this."
 
 
+class UndeclaredWrite(MisuseError):
+    """Of a shadow run: code that is no effect tried to change something outside. It was kept from it."""
+
+    code = "undeclared-write"
+    sentence = "shadow run {run_id}, {who}: {what} is refused at {line}: it is neither an effect nor declared as read"
+    hint = "Move the write into an @effect; if it only reads, name it in reads=[…] of the step or the task."
+
+
 class RecordTooLarge(MisuseError):
     code = "record-too-large"
     sentence = "{what} of {path!r} would take {size} bytes; a record holds at most {size_max}"

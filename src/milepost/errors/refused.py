@@ -83,6 +83,21 @@ class InputsDiffer(RefusedError):
     hint = "Resume it with the inputs it has (`milepost resume RUN`), or choose another run id."
 
 
+class ShadowDiffers(RefusedError):
+    code = "shadow-differs"
+    sentence = "run {run_id} is {found}, it cannot go on as {wanted}"
+    hint = "Choose another run id: a run is shadow or live from its first record to its last."
+
+
+class NotPromoted(RefusedError):
+    code = "not-promoted"
+    sentence = "task {task} may not run live yet: {missing}"
+    hint = (
+        "Start it with --shadow, compare with `milepost shadow report RUN --against … --keep`, "
+        "then `milepost promote TASK`."
+    )
+
+
 class RunEnded(RefusedError):
     code = "run-ended"
     sentence = "run {run_id} has ended: {status}"

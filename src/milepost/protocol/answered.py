@@ -70,6 +70,15 @@ def _attempts(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
         state.reopened = True  # the deadline counts anew as well
 
 
+def _shadow_result(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    state = s.effect_state(q.path)
+    if a.choice == "give":
+        state.answered_result = a.result
+    else:
+        s.shadowed_count -= state.shadowed is not None
+        state.shadowed = None  # recorded anew when the plan reaches it
+
+
 def doubt_effects(s: Snapshot, *_: object) -> None:
     """There may have been sends that no record knows of, also of effects that were rejected before."""
     s.in_doubt = True
@@ -89,6 +98,7 @@ ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], 
     QuestionKind.OUTCOME_UNKNOWN: _outcome,
     QuestionKind.ATTEMPTS_USED: _attempts,
     QuestionKind.STORE_WENT_BACK: doubt_effects,
+    QuestionKind.SHADOW_RESULT_NEEDED: _shadow_result,
     QuestionKind.LIMIT_REACHED: _limit,
 }
 """For each kind of question, what its answer changes."""

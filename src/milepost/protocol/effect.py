@@ -21,6 +21,7 @@ from milepost.protocol.landing import Returned, answered, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, ReadSecrets, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
 from milepost.protocol.questions import listed
+from milepost.protocol.shadow import shadow_effect
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
 from milepost.protocol.step import redo_covers, starts_max
@@ -56,6 +57,8 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
     """
     yield from _check_permission(call)
     request = yield from _request(call)
+    if call.snapshot.is_shadow:
+        return (yield from shadow_effect(call, request.data, request.digest, str(request.key)))
     yield from _before_first_send(call, request)
     while True:
         state = call.effect

@@ -121,6 +121,11 @@ class Send(Op):
 
 
 @frozen
+class SupplyResult(Op):
+    """→ Ended. Run the effect's shadow= on its arguments: what stands in for the provider's result."""
+
+
+@frozen
 class Ended:
     """How a user's function ended: a value or an exception, and what it took."""
 

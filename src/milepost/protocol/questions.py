@@ -56,6 +56,11 @@ CHOICES: Mapping[QuestionKind, tuple[Choice, ...]] = {
         Choice("go-on-in-doubt", "Go on; every effect without a record is looked up or asked about before it is sent."),
         _STOP,
     ),
+    QuestionKind.SHADOW_RESULT_NEEDED: (
+        Choice("give", "Go on with this result in the place of the provider's; nothing is sent.", ("result",)),
+        Choice("again", "Ask the effect's shadow= for it, which was added meanwhile; nothing is sent."),
+        _STOP,
+    ),
 }
 """For each kind of question, every choice there is; each is tested."""
 

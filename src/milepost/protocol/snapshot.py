@@ -21,6 +21,7 @@ from milepost.records.model import (
     Checkpoint,
     Data,
     EffectRefused,
+    EffectShadowed,
     HeartbeatRecorded,
     IntentRecorded,
     Outcome,
@@ -72,6 +73,7 @@ class Snapshot:
     fruitless: int = 0  # resumes in a row that ran something and brought nothing
     verified_count: int = 0
     applied_count: int = 0
+    shadowed_count: int = 0  # of what was read: those inside verified steps are not
     next_action: str = ""
     used: Used = field(default_factory=Used)
     limits: Data = field(default_factory=dict)  # of the task, as declared when it was last opened
@@ -84,6 +86,11 @@ class Snapshot:
         self.record_count += 1
         _FOLD[type(record)](self, record)
         self.used.hear(record)
+
+    @property
+    def is_shadow(self) -> bool:
+        """Say whether no effect of this run is ever sent."""
+        return self.started is not None and self.started.shadow
 
     def open_intents(self) -> Iterator[tuple[EffectState, Send]]:
         """Yield every open intent, oldest first."""
@@ -291,6 +298,15 @@ def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
         state.failure = r
 
 
+def _effect_shadowed(s: Snapshot, r: EffectShadowed) -> None:
+    state = s.effect_state(r.path)
+    s.shadowed_count += state.shadowed is None
+    state.shadowed, state.branch, state.answered_result = r, r.branch, None
+    s.next_action = r.next_action or s.next_action
+    s._segment_ran = True
+    s._brought(r.path)
+
+
 def _question_asked(s: Snapshot, r: QuestionAsked) -> None:
     s.questions[r.question_id] = r
 
@@ -321,6 +337,7 @@ _FOLD: dict[type[Record], Callable[[Snapshot, Any], None]] = {
     IntentRecorded: _intent_recorded,
     EffectRefused: _effect_refused,
     OutcomeRecorded: _outcome_recorded,
+    EffectShadowed: _effect_shadowed,
     QuestionAsked: _question_asked,
     AnswerEntered: _answer_entered,
 }

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from milepost.protocol.limits import Limits
 from milepost.protocol.policy import Retry
+from milepost.protocol.reads import Read
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.codec import Codec
 
@@ -78,6 +79,7 @@ class StepSpec(Spec):
     sources: tuple[Mapping[str, Any], ...] = ()  # descriptors
     writes: tuple[str, ...] = ()
     why: str = ""
+    reads: tuple[Read, ...] = ()
     waits: bool = False  # a durable sleep: no body, only a time
 
 
@@ -93,6 +95,7 @@ class EffectSpec(Spec):
     ref: Callable[[Any], str | None] | None = None
     permission: str | None = None
     scope: Literal["run", "task"] = "run"
+    shadow: Callable[..., Any] | None = None  # what the next step gets in a shadow run; None: a person is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +113,8 @@ class TaskSpec:
     versions: Callable[[], Mapping[str, str]]  # read when a run starts or resumes
     permissions: frozenset[str] | None
     on_version_change: Literal["record", "ask"] = "record"
+    reads: tuple[Read, ...] = ()
+    shadow_first: int = 0  # agreeing shadow runs before the first live one; 0: none needed
+    agreement: float = 1.0  # the share of equal writes from which a shadow run agrees
     limits: Limits | None = None
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from milepost.records.model import (
     AnswerEntered,
     Checkpoint,
+    EffectShadowed,
     HeartbeatRecorded,
     IntentRecorded,
     Outcome,
@@ -77,11 +78,12 @@ class EffectState:
     send_new: tuple[str, int] | None = None  # digest and number of the answer that allows another request
     answer: AnswerEntered | None = None  # to outcome_unknown, not yet acted on
     answered_result: Pointer | None = None
+    shadowed: EffectShadowed | None = None  # of a shadow run: it would have been sent
     in_doubt: bool = False  # the store went back: there may have been sends after the last one recorded
 
     @property
     def finished(self) -> bool:
-        return self.applied is not None or self.failure is not None
+        return self.applied is not None or self.failure is not None or self.shadowed is not None
 
     def sends_anew(self, request_digest: str) -> bool:
         """Say whether a person allowed to send exactly this request besides what was applied."""

@@ -15,6 +15,7 @@ from milepost.errors import (
     RecordTooLarge,
     Signal,
     StepFailed,
+    UndeclaredWrite,
 )
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
@@ -282,7 +283,7 @@ def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s:
     yield Append((noted,), wait=final)
     if decision == "ask":
         yield from ask_attempts_used(call, state.starts, str(noted.error))
-    if leaves_as_it_is(error) or isinstance(error, StepFailed):
+    if leaves_as_it_is(error) or isinstance(error, (StepFailed, UndeclaredWrite)):
         raise error
     raise _step_failed(call, attempt, str(noted.error)) from error
 

@@ -46,6 +46,11 @@ class Codec(Generic[T]):
         return self._is_typed
 
     @property
+    def described(self) -> str:
+        """Return the annotation in words, for somebody who has to give a value of it."""
+        return self._shape.name
+
+    @property
     def immutable(self) -> bool:
         """Tell whether values of this annotation can never be changed in place."""
         return self._shape.immutable

@@ -67,6 +67,7 @@ class QuestionKind(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     ATTEMPTS_USED = "attempts_used"
     STORE_WENT_BACK = "store_went_back"
+    SHADOW_RESULT_NEEDED = "shadow_result_needed"
     LIMIT_REACHED = "limit_reached"
 
 
@@ -152,6 +153,8 @@ class RunStarted(Record):
     forked_from: str | None = None
     forked_at: str | None = None  # the step it was forked from
     in_doubt: bool = False  # the fork could not read everything its family sent, or its store went back
+    shadow: bool = False  # no effect is ever sent; for ever
+    promotion: str | None = None  # the run that promoted the task, where it needs one
     sources: Pointer | None = None  # files among the inputs
     limits: Data = field(default_factory=dict)  # of the task, as declared then
     permissions: tuple[str, ...] = ()  # what the task held
@@ -356,6 +359,26 @@ class OutcomeRecorded(Record):
     next_action: str = ""
     spent: Data | None = None
     duration_s: float = 0.0
+
+
+@kind("effect_shadowed")
+@frozen_by_name
+class EffectShadowed(Record):
+    """Of a shadow run, instead of intent and outcome: what would have been sent, under which key. Nothing was."""
+
+    path: str
+    effect: str
+    key: str
+    provider: str
+    request: Pointer
+    request_digest: str
+    item_key: str | None = None
+    permission: str | None = None
+    versions: Data = field(default_factory=dict)
+    result: Pointer | None = None  # what stood in for the provider's; None: a person gives it
+    would_ask: str = ""  # which approval a live run would ask for
+    next_action: str = ""
+    branch: bool = False
 
 
 # ── people ──────────────────────────────────────────────────────────────────────────────────────────

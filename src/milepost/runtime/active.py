@@ -39,6 +39,7 @@ class RunOptions:
     environ: Mapping[str, str] = field(default_factory=dict)
     lease_s: float = LEASE_S
     handle_signals: bool = True
+    shadow: bool = False  # no effect is sent; for a run that exists it must be what it is
 
 
 class Options(TypedDict, total=False):
@@ -53,6 +54,7 @@ class Options(TypedDict, total=False):
     environ: Mapping[str, str]
     lease_s: float
     handle_signals: bool
+    shadow: bool
 
 
 class ActiveRun:

@@ -14,7 +14,7 @@ from typing import Any
 from milepost.errors import Signal
 from milepost.protocol.failure import error_record, kept_text
 from milepost.protocol.keys import Key
-from milepost.protocol.ops import Body, Ended, LookUp, Send, Verify
+from milepost.protocol.ops import Body, Ended, LookUp, Send, SupplyResult, Verify
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.spec import Verifier
 from milepost.records.arguments import ArgumentsCodec
@@ -33,6 +33,13 @@ def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
     args, kwargs = recorded_arguments(call)
     function = crash.function_to_send(call)
     return run_in(scope_of_effect(run, call), lambda: function(Key(op.key), *args, **kwargs))
+
+
+def supply(run: ActiveRun, call: RuntimeCall, op: SupplyResult) -> Ended:
+    """Run an effect's shadow= on its recorded arguments, on the loop too: it computes a value and reaches nothing."""
+    args, kwargs = recorded_arguments(call)
+    scope = Scope(run, call.path, call, inside=f"the shadow of {call.spec.name}")
+    return run_in(scope, lambda: call.spec.shadow(*args, **kwargs))
 
 
 def scope_of_body(run: ActiveRun, call: RuntimeCall) -> Scope:
@@ -78,6 +85,8 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
     """Judge how a body ended: a signal raised inside it counts whatever the body swallowed (sticky)."""
     if scope.signalled is not None:
         error = scope.signalled
+    elif scope.undeclared is not None:
+        error = scope.undeclared
     elif isinstance(error, BaseExceptionGroup):
         error = signal_in(error) or error
     error = error or scope.forgotten()

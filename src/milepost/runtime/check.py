@@ -18,6 +18,7 @@ from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.adrive import drive_async
 from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.drive import drive
+from milepost.runtime.guard import watch_over
 from milepost.runtime.journal import Journal
 from milepost.runtime.leases import me
 from milepost.runtime.looking import Reached
@@ -63,6 +64,8 @@ def _looking(
     journal = Journal(store, lease, opened)
     run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
     run.checking = True
+    if run.snapshot.is_shadow:
+        watch_over()
     call = root_call(run)
     take_up(run, call)
     return run, call

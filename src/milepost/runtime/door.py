@@ -22,6 +22,7 @@ from milepost.errors import (
     RunPaused,
     RunStopping,
     RunWaiting,
+    ShadowResultNeeded,
     SourceChanged,
     StoreWentBack,
     VersionsChanged,
@@ -38,6 +39,7 @@ _QUESTIONS: dict[str, type[QuestionError]] = {
     QuestionKind.OUTCOME_UNKNOWN: OutcomeUnknown,
     QuestionKind.ATTEMPTS_USED: AttemptsUsed,
     QuestionKind.STORE_WENT_BACK: StoreWentBack,
+    QuestionKind.SHADOW_RESULT_NEEDED: ShadowResultNeeded,
     QuestionKind.LIMIT_REACHED: LimitReached,
 }
 

@@ -128,7 +128,7 @@ def _begin(
     started = trusted.whole.started
     assert started is not None
     now = format_time(clock.now())
-    new = NewRun(new_run_id, started.task, started.family, key_name(seal_key), now, me(clock))
+    new = NewRun(new_run_id, started.task, started.family, key_name(seal_key), now, me(clock), started.shadow)
     lease = store.create_run(new)
     if lease is None:
         raise BadName(what="run id", name=new_run_id, reason=TAKEN, hint=ANOTHER)
@@ -160,6 +160,8 @@ def _kept(trusted: Trusted) -> Iterator[Record]:
                 yield send.outcome
         if state.applied is not None and not any(send.outcome is state.applied for send in state.sends):
             yield state.applied
+        if state.shadowed is not None:
+            yield replace(state.shadowed, branch=state.shadowed.branch or later)
     verified = [s for s in trusted.before.steps.values() if s.verified is not None and trusted.before.counts(s.path)]
     for step in sorted(verified, key=_verified_order):
         assert step.verified is not None

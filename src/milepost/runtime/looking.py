@@ -6,7 +6,21 @@ A resume writes, sends, asks the provider, waits; a check names that and leaves 
 from __future__ import annotations
 
 from milepost.errors import Signal
-from milepost.protocol.ops import Append, Ask, Body, Claim, Load, LookUp, Now, Observe, Op, Verify, Wait, Within
+from milepost.protocol.ops import (
+    Append,
+    Ask,
+    Body,
+    Claim,
+    Load,
+    LookUp,
+    Now,
+    Observe,
+    Op,
+    SupplyResult,
+    Verify,
+    Wait,
+    Within,
+)
 from milepost.protocol.snapshot import parse_time
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.scope import RuntimeCall
@@ -26,6 +40,7 @@ class Reached(Signal):
 _TO_DO = {
     "step_started": "its body would run",
     "intent_recorded": "it would be sent",
+    "effect_shadowed": "it would be noted as one that would be sent; nothing is sent",
     "outcome_recorded": "its outcome is known now and would be recorded",
     "step_verified": "its checkpoint would be recorded",
     "step_failed": "its failure would be recorded",
@@ -52,6 +67,8 @@ def _in_words(path: str, op: Op) -> str:
             return f"{path} (waits until {until}: {reason})"
         case LookUp():
             return f"{path} (looked up at its provider)"
+        case SupplyResult():
+            return f"{path} ({_TO_DO['effect_shadowed']})"
         case Verify():
             return f"{path} (its output is verified)"
         case Claim():

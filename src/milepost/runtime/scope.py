@@ -16,7 +16,16 @@ from dataclasses import dataclass, replace
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-from milepost.errors import BadName, CalledInside, DuplicateStep, NotAwaited, OutsideRun, RunStopping, Signal
+from milepost.errors import (
+    BadName,
+    CalledInside,
+    DuplicateStep,
+    NotAwaited,
+    OutsideRun,
+    RunStopping,
+    Signal,
+    UndeclaredWrite,
+)
 from milepost.protocol.call import Call
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Ended
@@ -84,6 +93,7 @@ class Scope:
         "run",
         "signalled",
         "spent",
+        "undeclared",
         "unsettled",
     )
 
@@ -95,6 +105,7 @@ class Scope:
         self.home: Home = here()
         self.pid = os.getpid()
         self.signalled: Signal | None = None
+        self.undeclared: UndeclaredWrite | None = None  # what a shadow run kept this body, or one inside, from doing
         self.has_ended = False
         self.active = 0  # calls of this body under way
         self._to_come: dict[str, Coroutine[Any, Any, Any]] = {}  # named, and to begin when they are awaited
@@ -299,6 +310,13 @@ class Scope:
         while scope is not None:
             if scope.signalled is None:
                 scope.signalled = raised
+            scope = scope.call.scope if scope.call is not None else None
+
+    def blocked(self, error: UndeclaredWrite) -> None:
+        """Mark this body and all around it: none of them comes through, whatever they swallow (sticky)."""
+        scope: Scope | None = self
+        while scope is not None:
+            scope.undeclared = scope.undeclared or error
             scope = scope.call.scope if scope.call is not None else None
 
 

@@ -18,6 +18,7 @@ from milepost.errors import (
     MilepostError,
     RunEnded,
     RunUnstarted,
+    ShadowDiffers,
     StoreUnavailable,
     WrongTask,
 )
@@ -38,6 +39,7 @@ from milepost.runtime.adrive import drive_async, outlived
 from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.door import told
 from milepost.runtime.drive import drive
+from milepost.runtime.guard import watch_over
 from milepost.runtime.journal import Journal
 from milepost.runtime.journey import journey, resumed
 from milepost.runtime.keeping import Artifacts
@@ -106,6 +108,8 @@ async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, sto
 
 
 def _whole(opening: Opening) -> Steps[Any]:
+    if opening.run.snapshot.is_shadow:
+        watch_over()
     if opening.is_resume:
         yield from resumed(opening.run)
     return (yield from journey(opening.run, opening.call, opening.world))
@@ -125,7 +129,7 @@ def _open(
     encoded = _encoded_inputs(task, inputs)
     if inputs is not None:
         now = format_time(clock.now())
-        new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock))
+        new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock), options.shadow)
         lease = store.create_run(new)
         if lease is not None:
             return _first_start(task, lease, inputs, encoded, store, options, clock)
@@ -172,6 +176,7 @@ def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) ->
         versions=task.versions(),
         family=run_id,
         sources=sources.pointer if sources is not None else None,
+        shadow=run.options.shadow,
         limits=declared_limits(task),
         permissions=tuple(sorted(task.permissions or ())),
     )
@@ -206,6 +211,8 @@ def _resume(
     row = row_of(store, run_id)
     if row.task != task.name:
         raise WrongTask(run_id=run_id, expected=row.task, found=task.name)
+    if options.shadow != row.shadow and (inputs is not None or options.shadow):
+        raise ShadowDiffers(run_id=run_id, found=_called(row.shadow), wanted=_called(options.shadow))
     if row.progress.status in ENDED:  # the row is a view: what the journal says counts
         opened = read_trusted(store, run_id, options.seal_key)
         if opened.refusal is not None or opened.snapshot.status in ENDED:
@@ -216,6 +223,10 @@ def _resume(
     except BaseException:
         store.release(lease)
         raise
+
+
+def _called(shadow: bool) -> str:
+    return "a shadow run" if shadow else "a live run"
 
 
 def _taken(

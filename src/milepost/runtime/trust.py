@@ -58,6 +58,8 @@ def check_row(opened: Opened) -> None:
     for name, shown, sealed in (("task", row.task, started.task), ("family", row.family, started.family)):
         if shown != sealed:
             raise _corrupt(opened, "its row", f"it says {name} {shown!r}, the journal says {sealed!r}")
+    if row.shadow != started.shadow:
+        raise _corrupt(opened, "its row", "it and the journal do not agree whether this is a shadow run")
     shown, sealed = row.progress.status, status_of(opened.snapshot)
     if shown != sealed:
         raise _corrupt(opened, "its row in the list of runs", f"it says {shown}, the journal says {sealed}")
@@ -158,6 +160,8 @@ def _of_effect(effect: EffectState) -> Iterator[Record]:
     yield from (send.intent for send in effect.sends)
     if effect.applied is not None:
         yield effect.applied
+    if effect.shadowed is not None:
+        yield effect.shadowed
 
 
 def pointers(records: Iterable[Record]) -> Iterator[tuple[str, Pointer]]:

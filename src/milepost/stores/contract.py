@@ -127,6 +127,7 @@ class NewRun:
     seal_name: str | None  # short name of the seal key, None when seals are plain digests
     at: str
     holder: Holder
+    shadow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ class RunRow:
     head: Head
     held: Held | None  # the newest lease not released; its holder may be dead
     cancel: CancelRow | None = None
+    shadow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,8 @@ class MemoryStore:
                 return None
             progress = Progress(RunStatus.RUNNING, run.at)
             held = Held(run.run_id, 1, run.holder, 0, run.at)
-            row = RunRow(run.run_id, run.task, run.family, run.seal_name, run.at, progress, Head(0, b""), held)
+            about = (run.run_id, run.task, run.family, run.seal_name, run.at)
+            row = RunRow(*about, progress, Head(0, b""), held, shadow=run.shadow)
             self._runs[run.run_id] = _Run(row)
             return Lease(run.run_id, 1, run.holder)
 

@@ -23,6 +23,7 @@ KIND_CHOICES = {
     QuestionKind.ATTEMPTS_USED: ["again", "stop"],
     QuestionKind.LIMIT_REACHED: ["again", "stop"],
     QuestionKind.STORE_WENT_BACK: ["go-on-in-doubt", "stop"],
+    QuestionKind.SHADOW_RESULT_NEEDED: ["give", "again", "stop"],
 }
 
 

@@ -112,4 +112,4 @@ def _holder_values(holder: Holder) -> tuple[str | int, ...]:
 
 def _new_values(run: NewRun) -> tuple[str | int | None, ...]:
     about = (run.run_id, run.task, run.family, run.seal_name, run.at)
-    return (*about, *_holder_values(run.holder), run.at, str(RunStatus.RUNNING), run.at)
+    return (*about, *_holder_values(run.holder), run.at, str(RunStatus.RUNNING), run.at, run.shadow)

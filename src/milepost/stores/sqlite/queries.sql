@@ -59,22 +59,22 @@ SELECT 1 FROM audit WHERE run_id = ?
 -- name: create_run
 -- A new run, held by its creator with token 1; no row when the id is taken.
 INSERT INTO runs (run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since,
-  beat, beat_at, status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal)
-VALUES (?, ?, ?, ?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, '', '', 0, x'')
+  beat, beat_at, status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal, shadow)
+VALUES (?, ?, ?, ?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?, ?, 0, 0, '', '', 0, x'', ?)
 ON CONFLICT (run_id) DO NOTHING
 
 -- name: run
 -- One run.
 SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
   status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
-  cancel_by, cancel_at, cancel_note, cancel_seal
+  cancel_by, cancel_at, cancel_note, cancel_seal, shadow
 FROM runs WHERE run_id = ?
 
 -- name: runs
 -- Runs, newest start first, from after a given one.
 SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
   status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
-  cancel_by, cancel_at, cancel_note, cancel_seal
+  cancel_by, cancel_at, cancel_note, cancel_seal, shadow
 FROM runs
 WHERE (:task IS NULL OR task = :task) AND (:status IS NULL OR status = :status)
   AND (:family IS NULL OR family = :family)

@@ -37,6 +37,7 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
         head=Head(*row[19:21]),
         held=None if released else Held(run_id, token, holder, beat, beat_at),
         cancel=None if row[22] is None else CancelRow(run_id, *row[21:25]),
+        shadow=bool(row[25]),
     )
 
 

@@ -39,7 +39,8 @@ CREATE TABLE runs (
   cancel_by      TEXT,
   cancel_at      TEXT,
   cancel_note    TEXT,
-  cancel_seal    BLOB
+  cancel_seal    BLOB,
+  shadow         INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE INDEX runs_by_start ON runs (started_at);

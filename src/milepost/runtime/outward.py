@@ -1,0 +1,173 @@
+"""What code does to the outside, as Python's audit events tell it: sockets, processes, files that are changed.
+
+The drill notes it, the guard of shadow runs refuses it; here nothing is judged. No event tells of what a C extension
+does by itself, of writes through a descriptor that is open already, nor what `os.open(…, dir_fd=…)` is relative to.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal, NamedTuple
+
+import milepost
+
+SOCKETS = frozenset(["socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"])
+NAMES = frozenset(["socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"])
+PROCESSES = frozenset(
+    ["subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"]
+)
+CHANGES = {
+    "os.remove": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.rmdir": ((0, 1),),
+    "os.mkdir": ((0, 2),),
+    "os.link": ((0, 2), (1, 3)),
+    "os.symlink": ((1, 2),),
+    "os.truncate": ((0, None),),
+    "os.chmod": ((0, 2),),
+    "os.chown": ((0, 3),),
+    "os.utime": ((0, 3),),
+    "os.setxattr": ((0, None),),
+    "os.removexattr": ((0, None),),
+    "sqlite3.connect": ((0, None),),
+}
+"""Events that name the paths they change: at which argument, and at which the folder's descriptor it is relative to."""
+INTERPRETER = "cpython.PyInterpreterState_New"
+EVENTS = frozenset([*SOCKETS, *NAMES, *PROCESSES, *CHANGES, "open", INTERPRETER])
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_OURS = str(Path(milepost.__file__).parent) + os.sep
+_EXAMPLES = str(Path(_OURS, "examples"))
+_WRITERS = tuple(
+    _OURS + name
+    for name in ("artifacts/", "stores/", "sources/", "runtime/witness.py", "runtime/files.py", "runtime/crash.py")
+)
+"""Where Milepost itself writes or asks. Elsewhere its frames only carry users' functions."""
+_LISTENERS = tuple(_OURS + name for name in ("runtime/outward.py", "runtime/guard.py", "drill/watch.py"))
+_LIBRARIES = ("<", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+
+
+class Deed(NamedTuple):
+    """One thing done to the outside: which host and port, program or file; `what` says it to people."""
+
+    kind: Literal["socket", "name", "process", "file", "interpreter"]
+    what: str
+    place: str = ""  # a host, the path of a local socket or a file, a program
+    port: int | None = None
+
+
+def listen(hear: Callable[[str, tuple[Any, ...]], None]) -> None:
+    """Let `hear` judge every audit event from now on, in the thread it happens in. Python cannot take it back."""
+    sys.addaudithook(hear)
+
+
+def deeds(event: str, args: tuple[Any, ...]) -> Iterator[Deed]:
+    """Yield what an event does to the outside; nothing for what only reads."""
+    if event == "open":
+        yield from _opened(*args)
+    elif event in CHANGES:
+        yield from _changed(event, args)
+    elif event in SOCKETS:
+        yield from _reached(args)
+    elif event in NAMES:
+        yield from _looked_up(args)
+    elif event in PROCESSES:
+        program = os.fsdecode(args[0]) if args and isinstance(args[0], (str, bytes, os.PathLike)) else event
+        yield Deed("process", program[:200], program)
+    elif event == INTERPRETER:
+        yield Deed("interpreter", "an interpreter inside this one")
+
+
+# ── sockets ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _reached(args: tuple[Any, ...]) -> Iterator[Deed]:
+    address = args[1] if len(args) > 1 else None
+    if address is None:
+        return  # on a socket that is connected: that was told then
+    if isinstance(address, tuple):
+        port = address[1] if len(address) > 1 and isinstance(address[1], int) else None
+        yield Deed("socket", ":".join(map(str, address[:2])), str(address[0]), port)
+    else:
+        place = os.fsdecode(address) if isinstance(address, (str, bytes)) else str(address)
+        yield Deed("socket", place, place)
+
+
+def _looked_up(args: tuple[Any, ...]) -> Iterator[Deed]:
+    host = args[0].decode("ascii", "replace") if isinstance(args[0], bytes) else args[0]
+    if isinstance(host, str) and host:
+        yield Deed("name", host, host)
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _opened(path: Any, mode: str | None, flags: int) -> Iterator[Deed]:
+    writes = any(letter in mode for letter in "wax+") if mode is not None else bool(flags & _WRITING)
+    if writes and (place := _place(path, None)) is not None:
+        yield Deed("file", place, place)
+
+
+def _changed(event: str, args: tuple[Any, ...]) -> Iterator[Deed]:
+    for at, folder_at in CHANGES[event]:
+        folder = args[folder_at] if folder_at is not None and folder_at < len(args) else None
+        place = _place(args[at], folder if isinstance(folder, int) and folder >= 0 else None)
+        if place is not None:
+            yield Deed("file", place, place)
+
+
+def _place(path: Any, folder: int | None) -> str | None:
+    """Return the real path of what is changed; None for a descriptor, a database in memory or one that is only read."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        return None
+    text = os.fsdecode(path)
+    if text.startswith("file:"):
+        if "mode=ro" in text or "immutable=1" in text or "mode=memory" in text:
+            return None
+        text = text.removeprefix("file:").removeprefix("//").partition("?")[0]
+    if text in (":memory:", "") or "\0" in text:
+        return None
+    if folder is not None and not os.path.isabs(text):
+        text = os.path.join(f"/proc/self/fd/{folder}", text)
+    return os.path.realpath(text)
+
+
+# ── who did it ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def users_line(frame: FrameType | None) -> str | None:
+    """Return FILE:LINE of the user's code that did it, through whatever library; None when no user's code did."""
+    for file, line in _frames(frame):
+        if file.startswith(_OURS) and not file.startswith(_EXAMPLES):
+            return None
+        if not file.startswith(_LIBRARIES):
+            return f"{file}:{line}"
+    return None
+
+
+def is_ours(frame: FrameType | None) -> bool:
+    """Say whether Milepost itself did it, in a room that writes: no user's function, nor a library's given as one."""
+    for file, _ in _frames(frame):
+        if file.startswith(_OURS) and not file.startswith(_EXAMPLES):
+            return file.startswith(_WRITERS)
+        if not file.startswith(_LIBRARIES):
+            return False
+    return False
+
+
+def nearest(frame: FrameType | None) -> str:
+    """Return FILE:LINE of the code nearest to the event, whoever's it is."""
+    file, line = next(_frames(frame), ("", 0))
+    return f"{file}:{line}"
+
+
+def _frames(frame: FrameType | None) -> Iterator[tuple[str, int]]:
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_LISTENERS):
+            yield file, frame.f_lineno
+        frame = frame.f_back
