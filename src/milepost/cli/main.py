@@ -45,6 +45,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Keep": {
         "drill": "Kill a task at every point, resume it, compare with an undisturbed run.",
         "verify": "Prove every seal, digest and artifact of a run.",
+        "audit": "Write a run as one file for others, or check such a file.",
         "doctor": "Examine the store, the clock and the folders around it.",
         "prune": "Delete whole ended runs.",
         "completion": "Print the script that completes commands in a shell.",
@@ -55,7 +56,7 @@ EPILOG = """\b
 Exit statuses:
   0 done            1 failed (the task's own error)    2 misuse
   3 refused         4 waits for a person               5 waits for a time
-  6 unavailable     128+n stopped by signal n
+  6 unavailable     7 cannot be told (no seal key)     128+n stopped by signal n
 """
 
 

@@ -6,6 +6,7 @@ MilepostError             one `except` catches everything of ours               
 ├─ QuestionError          a person decides: `milepost inbox`, then `milepost answer`       4
 ├─ RunWaiting             come back later: the run waits for a recorded time               5
 ├─ UnavailableError       something outside is away; nothing was lost                      6
+├─ UnprovenError          what is here proves neither; bring the seal key                  7
 ├─ StepFailed, Declined   recorded, the same on each resume; a plan may catch them         1
 └─ RunInterrupted         an orderly stop by a signal                                  128+n
 Signal (BaseException)    unwinds a run from inside; never leaves `run()`
@@ -26,6 +27,12 @@ from milepost.errors.asked import (
     VersionsChanged,
 )
 from milepost.errors.ended import (
+from milepost.errors.audited import (
+    AuditAltered,
+    AuditIncomplete,
+    AuditUnproven,
+    UnprovenError,
+)
     Declined,
     RunInterrupted,
     RunWaiting,
@@ -96,6 +103,9 @@ __all__ = [
     "BadInput",
     "BadName",
     "BadOption",
+    "AuditAltered",
+    "AuditIncomplete",
+    "AuditUnproven",
     "BlocksLoop",
     "CalledInside",
     "CorruptRecord",
@@ -148,3 +158,4 @@ __all__ = [
     "VersionsChanged",
     "WrongTask",
 ]
+    "UnprovenError",

@@ -14,7 +14,7 @@ from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMiss
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import Record, StepVerified
 from milepost.records.rows import AnswerRow
-from milepost.records.seal import Sealer, key_name
+from milepost.records.seal import Sealed, Sealer, key_name
 from milepost.records.written import decode_record
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, RunRow, Store, StoredRecord
@@ -158,21 +158,32 @@ def _count_unread(opened: Opened) -> None:
     opened.snapshot.verified_count, opened.snapshot.applied_count = counted.verified_count, counted.applied_count
 
 
+class InnerHeads:
+    """Where each chain ends so far: an outer checkpoint must seal its inner chain exactly there."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, tuple[str, int]] = {}  # chain -> last seal, count
+
+    def take(self, run_id: str, line: Sealed, record: Record) -> None:
+        """Hear of the next record. Raises: CorruptRecord when it is a checkpoint that seals something else."""
+        count = self._ends.get(line.chain, ("", 0))[1] + 1
+        self._ends[line.chain] = (line.seal.hex(), count)
+        if not isinstance(record, StepVerified):
+            return
+        sealed = (record.inner_head, record.inner_count) if record.inner_head else None
+        if self._ends.get(record.path) != sealed:
+            raise CorruptRecord(
+                run_id=run_id,
+                record=f"record {line.seq} (step_verified {record.path})",
+                reason="the records inside the step are not those it sealed",
+            )
+
+
 def check_inner_heads(opened: Opened) -> None:
     """Check that each outer checkpoint seals its inner chain as it is. Needs every chain. Raises: CorruptRecord."""
-    last: dict[str, tuple[str, int]] = {}
-    counts: dict[str, int] = {}
+    ends = InnerHeads()
     for line, record in opened.records:
-        counts[line.chain] = counts.get(line.chain, 0) + 1
-        last[line.chain] = (line.seal.hex(), counts[line.chain])
-        if isinstance(record, StepVerified):
-            expected = (record.inner_head, record.inner_count) if record.inner_head else None
-            if last.get(record.path) != expected:
-                raise CorruptRecord(
-                    run_id=opened.row.run_id,
-                    record=f"record {line.seq} (step_verified {record.path})",
-                    reason="the records inside the step are not those it sealed",
-                )
+        ends.take(opened.row.run_id, line, record)
 
 
 def went_back(store: Store, opened: Opened, witness: Witness) -> tuple[int, int] | None:

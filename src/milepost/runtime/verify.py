@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from milepost.errors import CorruptRecord, MilepostError, RefusedError, UnavailableError
+from milepost.records.model import AnswerEntered
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot, went_back
+from milepost.runtime.proof import check_entered
 from milepost.runtime.trust import check_cancel, check_questions, check_row, files_listed, pointers, status_of
 from milepost.runtime.witness import witness_of
 from milepost.stores.contract import Store
@@ -106,8 +108,10 @@ def _questions(store: Store, opened: Opened) -> str:
             run_id=opened.row.run_id, record="the inbox", reason=f"it differs from the journal in {odd}"
         )
     check_questions(store, opened)
-    for row in store.answers(opened.row.run_id):
+    given = store.answers(opened.row.run_id)
+    for row in given:
         opened.sealer.check_row(row)
+    check_entered(opened.row.run_id, (r for _, r in opened.records if isinstance(r, AnswerEntered)), given)
     return f"{len(sealed)} questions, as in the journal"
 
 

@@ -1,0 +1,53 @@
+"""The audit record as a table: one row a line, what people read in columns, the line itself in the last. Pure.
+
+A cell can start no formula, wherever a spreadsheet may cut it; what is put before it for that comes off again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+
+from milepost.audit.lines import Line
+from milepost.audit.plain import plain
+
+COLUMNS = ("line", "is", "seq", "at", "kind", "path", "who", "says", "key", "ref", "digest", "seal", "sealed")
+"""`sealed` holds the whole line as JSON; the others show what is in it."""
+_STARTS = re.compile("(^|[,;\t|])(?=['=+\\-@\t\r\uff1d\uff0b\uff0d\uff20])")
+"""Where a formula could start: in front of a cell, or behind what another spreadsheet takes for the end of one."""
+_CELL = re.compile(r'"((?:[^"]|"")*)"(?:,|\r\n)')
+_STARTED = re.compile("(^|[,;\t|])'(?=['=+\\-@\t\r\uff1d\uff0b\uff0d\uff20])")
+
+
+def rendered(lines: Callable[[], Iterator[Line]]) -> Iterator[str]:
+    """Yield the file a line at a time."""
+    yield _row(COLUMNS)
+    for line in lines():
+        shown = [plain(str(line.content[name])) if line.content.get(name) is not None else "" for name in COLUMNS[:-1]]
+        yield _row([harmless(cell) for cell in (*shown, line.text)])
+
+
+def line_text(physical: str) -> str | None:
+    """Return the line that a row holds, None for the row of names. Raises: ValueError when it is no row of ours."""
+    row = [cell.replace('""', '"') for cell in _CELL.findall(physical)]
+    if len(row) != len(COLUMNS):
+        raise ValueError(f"a row has {len(COLUMNS)} columns, this one {len(row)}")
+    return None if tuple(row) == COLUMNS else as_it_was(row[-1])
+
+
+def harmless(cell: str) -> str:
+    """Put an apostrophe where a formula could start."""
+    return _STARTS.sub(r"\1'", cell)
+
+
+def as_it_was(cell: str) -> str:
+    """Take the apostrophes off again."""
+    return _STARTED.sub(r"\1", cell)
+
+
+def _row(cells: tuple[str, ...] | list[str]) -> str:
+    written = io.StringIO()
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerow(cells)
+    return written.getvalue()
