@@ -26,13 +26,13 @@ from milepost.errors.asked import (
     StoreWentBack,
     VersionsChanged,
 )
-from milepost.errors.ended import (
 from milepost.errors.audited import (
     AuditAltered,
     AuditIncomplete,
     AuditUnproven,
     UnprovenError,
 )
+from milepost.errors.ended import (
     Declined,
     RunInterrupted,
     RunWaiting,
@@ -99,13 +99,13 @@ __all__ = [
     "AnswerRefused",
     "ArgumentsChanged",
     "AttemptsUsed",
+    "AuditAltered",
+    "AuditIncomplete",
+    "AuditUnproven",
     "BadConfig",
     "BadInput",
     "BadName",
     "BadOption",
-    "AuditAltered",
-    "AuditIncomplete",
-    "AuditUnproven",
     "BlocksLoop",
     "CalledInside",
     "CorruptRecord",
@@ -155,7 +155,7 @@ __all__ = [
     "UnavailableError",
     "UndeclaredWrite",
     "UnknownTask",
+    "UnprovenError",
     "VersionsChanged",
     "WrongTask",
 ]
-    "UnprovenError",
