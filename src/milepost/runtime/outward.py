@@ -14,8 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NamedTuple
 
-import milepost
-
 SOCKETS = frozenset(["socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"])
 NAMES = frozenset(["socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"])
 PROCESSES = frozenset(
@@ -40,7 +38,7 @@ CHANGES = {
 INTERPRETER = "cpython.PyInterpreterState_New"
 EVENTS = frozenset([*SOCKETS, *NAMES, *PROCESSES, *CHANGES, "open", INTERPRETER])
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_OURS = str(Path(milepost.__file__).parent) + os.sep
+_OURS = str(Path(__file__).parents[1]) + os.sep
 _EXAMPLES = str(Path(_OURS, "examples"))
 _WRITERS = tuple(
     _OURS + name
