@@ -60,11 +60,21 @@ class WatchConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleConfig:
-    """`[console]`: where the console listens; `url` is how people reach it, put as a link into notifications."""
+    """`[console]`: where the console listens; `url` is how people reach it, put as a link into notifications.
+
+    Who may come in: `tokens_file` names people by the SHA-256 of their tokens; `identity_header` is set by a reverse
+    proxy that signs them in, proven by the secret in the environment variable `proxy_secret_env` or by its address.
+    """
 
     url: str = ""
     host: str = "127.0.0.1"
     port: int = 8765
+    allowed_hosts: tuple[str, ...] = ()
+    tokens_file: str = ""
+    identity_header: str = ""
+    groups_header: str = ""
+    proxy_secret_env: str = ""
+    trusted_proxies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

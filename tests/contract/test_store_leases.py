@@ -115,3 +115,14 @@ def test_runs_are_filtered_by_task_status_and_family(store: Store) -> None:
     assert [row.run_id for row in store.runs(status=RunStatus.DONE)] == ["b"]
     assert [row.run_id for row in store.runs(family="f")] == ["c", "a"]
     assert store.runs(task="one", family="f", status=RunStatus.DONE) == []
+
+
+def test_runs_are_searched_by_what_the_list_shows_and_no_text_is_a_pattern(store: Store) -> None:
+    """Somebody looks for a part of an id or of a sentence; `%`, `_` and quotes are themselves."""
+    begin(store, "october-1", task="reconcile")
+    done = begin(store, "50%_'x", task="other")
+    store.append(batch(done, 1, progress=progress(RunStatus.DONE))).wait()
+    assert [row.run_id for row in store.runs(search="OCTOBER")] == ["october-1"]
+    assert [row.run_id for row in store.runs(search="concil")] == ["october-1"]
+    assert [row.run_id for row in store.runs(search="%_'")] == ["50%_'x"]
+    assert store.runs(search="o%r") == []

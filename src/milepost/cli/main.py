@@ -36,6 +36,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "show": "Show what a run has done, what is open and what comes next.",
         "journal": "Print every record of a run, one a line.",
         "brief": "Say where a run stands in 2,000 characters, to hand to a model.",
+        "ui": "Show inbox, runs and health in a browser, and answer there.",
         "map": "Print a task's steps, effects and permissions without running it.",
     },
     "Decide": {

@@ -122,6 +122,21 @@ class AnswerRefused(RefusedError):
     hint = "`milepost inbox QUESTION` shows the choices and what each needs."
 
 
+class ConsoleRefused(RefusedError):
+    code = "console-refused"
+    sentence = "the console does not listen on {where}: {reason}"
+    hint = (
+        "Listen on 127.0.0.1, or set tokens_file, or identity_header with proxy_secret_env, in [console] of "
+        "milepost.toml; docs/console.md shows each. If the port is taken, choose another with --port."
+    )
+
+
+class ArtifactUnknown(RefusedError):
+    code = "artifact-unknown"
+    sentence = "run {run_id}: none of its records points at an artifact {digest!r}"
+    hint = "`milepost show RUN --step PATH` names the artifacts of a step."
+
+
 class StepUnknown(RefusedError):
     code = "step-unknown"
     sentence = "run {run_id} has no step {path!r}"

@@ -7,6 +7,7 @@ Called by the command line.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +25,8 @@ CAN_GO_ON = frozenset({"died", "answered", "due", "interrupted", "cancelling"})
 PAGE = 200
 
 
+_UNTIL = re.compile(r"until (\d{4}-\d\d-\d\dT\S+\+00:00): ")
+"""How the row of a waiting run says until when (`runtime.journal`)."""
 @dataclass(frozen=True, slots=True)
 class Standing:
     """`word` is the row's status, or what it has become since: died, answered, due, cancelling, unstarted.
@@ -39,8 +42,13 @@ class Standing:
         return self.word in CAN_GO_ON
 
 
-def standing(store: Store, row: RunRow, seal_key: bytes | None, now: datetime) -> Standing:
-    """Say where a run stands now. Reads its journal only when it waits for a time."""
+def standing(
+    store: Store, row: RunRow, seal_key: bytes | None, now: datetime, *, asking: frozenset[str] | None = None
+) -> Standing:
+    """Say where a run stands now. Reads its journal only when it waits for a time that its row does not say.
+
+    `asking` are the ids of the runs with an unanswered question, for a caller that tells about many runs.
+    """
     status = row.progress.status
     if status in ENDED:
         return Standing(status.value)
@@ -52,7 +60,7 @@ def standing(store: Store, row: RunRow, seal_key: bytes | None, now: datetime) -
         return Standing("cancelling")
     if status is RunStatus.RUNNING:
         return Standing("died")
-    if status is RunStatus.ASKING and not unanswered(store, row.run_id):
+    if status is RunStatus.ASKING and not _asks(store, row, asking):
         return Standing("answered")
     if status is RunStatus.WAITING and _is_due(store, row, seal_key, now):
         return Standing("due")
@@ -61,6 +69,10 @@ def standing(store: Store, row: RunRow, seal_key: bytes | None, now: datetime) -
 
 def is_dead(held: Held, now: datetime) -> bool:
     """Say whether a holder seems to be gone: its process is, its machine was started anew, or it fell silent."""
+def _asks(store: Store, row: RunRow, asking: frozenset[str] | None) -> bool:
+    return row.run_id in asking if asking is not None else bool(unanswered(store, row.run_id))
+
+
     here = me(SystemClock())
     if held.holder.host == here.host:
         return held.holder.boot_id != here.boot_id or not _lives(held.holder.pid)
@@ -90,8 +102,10 @@ def _state_of(pid: int) -> str:
 def unanswered(store: Store, run_id: str | None = None) -> list[QuestionRow]:
     """Return the open questions nobody has answered yet, oldest first: of one run or of all."""
     rows = store.questions(run_id)
-    answered = {a.question_id for asked in {row.run_id for row in rows} for a in store.answers(asked) if a.accepted}
-    return [row for row in rows if row.question_id not in answered]
+    given: dict[str, list[AnswerRow]] = {}
+    for answer in (a for asking in {row.run_id for row in rows} for a in store.answers(asking) if a.accepted):
+        given.setdefault(answer.question_id, []).append(answer)
+    return [row for row in rows if not settling(row, given.get(row.question_id, ()))]
 
 
 def waits_until(snapshot: Snapshot) -> str | None:
@@ -104,7 +118,8 @@ def waits_until(snapshot: Snapshot) -> str | None:
 
 
 def _is_due(store: Store, row: RunRow, seal_key: bytes | None, now: datetime) -> bool:
-    until = waits_until(read_snapshot(store, row.run_id, seal_key).snapshot)
+    said = _UNTIL.match(row.progress.detail)
+    until = said[1] if said else waits_until(read_snapshot(store, row.run_id, seal_key).snapshot)
     return until is None or parse_time(until) <= now
 
 

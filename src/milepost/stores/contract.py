@@ -187,10 +187,14 @@ class Store(Protocol):
         task: str | None = None,
         status: RunStatus | None = None,
         family: str | None = None,
+        search: str | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> list[RunRow]:
-        """Return runs, newest start first; `before` is a run id to page on from."""
+        """Return runs, newest start first; `before` is a run id to page on from.
+
+        `search` is a text that id, task, next action or detail hold, whatever its case (of ASCII letters at least).
+        """
 
     def acquire(self, run_id: str, holder: Holder, *, still: Held | None = None) -> Lease | Held | None:
         """Take the run with the next token, or say who holds it; None when there is no such run.

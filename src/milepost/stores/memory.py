@@ -128,6 +128,7 @@ class MemoryStore:
         task: str | None = None,
         status: RunStatus | None = None,
         family: str | None = None,
+        search: str | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> list[RunRow]:
@@ -138,7 +139,8 @@ class MemoryStore:
             places = [place for place, row in enumerate(rows) if row.run_id == before]
             rows = rows[places[0] + 1 :] if places else []
         wanted = ((r, r.progress.status) for r in rows if task in (None, r.task) and family in (None, r.family))
-        return [row for row, found in wanted if status in (None, found)][:limit]
+        found = [row for row, stands in wanted if status in (None, stands)]
+        return [row for row in found if search is None or search.lower() in _searched(row)][:limit]
 
     def acquire(self, run_id: str, holder: Holder, *, still: Held | None = None) -> Lease | Held | None:
         with self._lock:
@@ -281,3 +283,8 @@ class MemoryStore:
 
     def _unavailable(self, reason: str) -> StoreUnavailable:
         return StoreUnavailable(location=self.location, operation="append", reason=reason)
+
+
+def _searched(row: RunRow) -> str:
+    progress = row.progress
+    return "\n".join((row.run_id, row.task, progress.next_action, progress.detail)).lower()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import Any
 
+from milepost.protocol.keys import name_in
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import asked
 from milepost.stores.contract import QuestionRow
@@ -23,3 +26,70 @@ def question_object(row: QuestionRow) -> dict[str, Any]:
 
 def answer_object(answer: AnswerRow) -> dict[str, Any]:
     return {"choice": answer.choice, "by": answer.by, "at": answer.at, "note": answer.note, "ref": answer.ref}
+
+
+# ── for a page: evidence in parts, what comes next, what belongs together ───────────────────────────
+
+REQUESTS = ("request", "new_request", "edited_request")
+"""Facts that are an exact request: shown whole, as it will be or was sent."""
+
+
+def evidence_parts(evidence: Any) -> list[dict[str, Any]]:
+    """Return evidence in parts people read: requests whole, changes as lines, versions side by side, other facts."""
+    if evidence in (None, {}, []):
+        return []
+    if isinstance(evidence, list):
+        return [part for entry in evidence for part in evidence_parts(entry)]
+    if not isinstance(evidence, dict):
+        return [_part("value", "evidence", evidence)]
+    parts = [_part("request", name, evidence[name]) for name in REQUESTS if evidence.get(name) is not None]
+    if isinstance(evidence.get("changes"), list) and evidence["changes"]:
+        parts.append(_part("changes", "changes", [str(change) for change in evidence["changes"]]))
+    if isinstance(evidence.get("old"), dict) and isinstance(evidence.get("new"), dict):
+        parts.append(
+            _part("versions", str(evidence.get("of", "versions")), _side_by_side(evidence["old"], evidence["new"]))
+        )
+    left = {name: value for name, value in evidence.items() if name not in (*REQUESTS, "changes", "old", "new", "of")}
+    scalars = {name: value for name, value in left.items() if not isinstance(value, (dict, list))}
+    nested = {name: value for name, value in left.items() if isinstance(value, (dict, list)) and value}
+    facts = [_part("facts", "facts", scalars)] if scalars else []
+    return [*parts, *facts, *(_part("value", name, value) for name, value in nested.items())]
+
+
+def _part(kind: str, name: str, value: Any) -> dict[str, Any]:
+    return {"kind": kind, "name": name.replace("_", " "), "value": value}
+
+
+def _side_by_side(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:
+    names = list(dict.fromkeys([*old, *new]))
+    return [{"name": name, "old": old.get(name), "new": new.get(name)} for name in names]
+
+
+def next_words(row: QuestionRow) -> str:
+    """Say what happens once a question is answered."""
+    return (
+        f"Nothing runs yet: the answer is recorded, and the run acts on it at its next resume "
+        f"(`milepost resume {shlex.quote(row.run_id)}`, or by itself under `milepost watch`)."
+    )
+
+
+def together(rows: Sequence[QuestionRow]) -> list[dict[str, Any]]:
+    """Return questions that may be answered in one go: of one run and kind, about calls of one name."""
+    found: dict[tuple[str, str, str], list[QuestionRow]] = {}
+    for row in rows:
+        found.setdefault((row.run_id, row.kind, _name(row.path)), []).append(row)
+    return [
+        {
+            "run_id": run_id,
+            "kind": kind,
+            "name": name,
+            "count": len(group),
+            "choices": [choice["name"] for choice in question_object(group[0])["choices"] if not choice["needs"]],
+            "questions": [question_object(row) for row in group],
+        }
+        for (run_id, kind, name), group in found.items()
+    ]
+
+
+def _name(path: str) -> str:
+    return "/".join(name_in(part) for part in path.split("/"))

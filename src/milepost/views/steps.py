@@ -132,15 +132,29 @@ def _effect_about(effect: EffectState) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table: its cells by HEADERS; `path` is None for a line that stands for several."""
+
+    path: str | None
+    depth: int
+    cells: tuple[object, ...]
+
+
 def shown_rows(rows: Sequence[Row], *, every: bool) -> list[tuple[object, ...]]:
-    """Return table rows, inner ones below their step; more than ITEMS_MAX equal siblings are counted in one."""
+    """Return table rows with indented names, as `shown_lines` cuts them."""
+    return [("  " * line.depth + str(line.cells[0]), *line.cells[1:]) for line in shown_lines(rows, every=every)]
+
+
+def shown_lines(rows: Sequence[Row], *, every: bool) -> list[Line]:
+    """Return lines, inner ones below their step; more than ITEMS_MAX equal siblings are counted in one."""
     inside: dict[str, list[Row]] = {}
     for row in rows:
         inside.setdefault(row.path.rpartition("/")[0], []).append(row)
     return list(_shown(inside, [""], every))
 
 
-def _shown(inside: dict[str, list[Row]], bodies: Sequence[str], every: bool) -> Iterator[tuple[object, ...]]:
+def _shown(inside: dict[str, list[Row]], bodies: Sequence[str], every: bool) -> Iterator[Line]:
     """Show what is inside these bodies; of several, which one line stands for, everything equal is counted together."""
     rows = [row for body in bodies for row in inside.get(body, ())]
     for group in _groups(rows, across=len(bodies) > 1):
@@ -163,25 +177,27 @@ def _likeness(row: Row) -> tuple[str, str]:
     return name_in(row.path), row.stands
 
 
-def _line(row: Row, shown_as: str) -> tuple[object, ...]:
-    name = "  " * row.depth + shown_as
+def _line(row: Row, shown_as: str) -> Line:
     took = lasting(row.duration_s) if row.duration_s else ""
     size = amount(row.output_size) if row.output_size is not None else ""
     about = "; ".join([*row.marks, *([f"ref {row.ref}"] if row.ref else []), *([row.about] if row.about else [])])
     about = about if len(about) <= 120 else about[:119] + "…"
-    return (name, row.stands, row.attempt or "", took, row.key or ", ".join(row.checks), cost(row.spent), size, about)
+    checks = row.key or ", ".join(row.checks)
+    cells = (shown_as, row.stands, row.attempt or "", took, checks, cost(row.spent), size, about)
+    return Line(row.path, row.depth, cells)
 
 
-def _counted(group: Sequence[Row]) -> tuple[object, ...]:
+def _counted(group: Sequence[Row]) -> Line:
     first = group[0]
-    name = "  " * first.depth + f"{name_in(first.path)} × {len(group)}"
+    name = f"{name_in(first.path)} × {len(group)}"
     tries = max(row.attempt for row in group)
     took = lasting(sum(row.duration_s for row in group))
     size = amount(sum(row.output_size or 0 for row in group))
     marks = sorted({mark for row in group for mark in row.marks})
     marked = sum(bool(row.marks) for row in group)
     about = f"{marked} {' or '.join(marks)}" if marked else ""
-    return (name, first.stands, tries, took, ", ".join(first.checks), cost(_sum(group)), size, about)
+    cells = (name, first.stands, tries, took, ", ".join(first.checks), cost(_sum(group)), size, about)
+    return Line(None, first.depth, cells)
 
 
 def _sum(group: Sequence[Row]) -> dict[str, Any] | None:

@@ -12,6 +12,10 @@ INSERT INTO migrations (number, name) VALUES (?, ?)
 -- The random name of this store, given once.
 SELECT value FROM meta WHERE name = 'store_id'
 
+-- name: data_version
+-- A number that differs once another connection has committed.
+PRAGMA data_version
+
 -- ── appending ──
 
 -- name: advance_run
@@ -71,13 +75,15 @@ SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_
 FROM runs WHERE run_id = ?
 
 -- name: runs
--- Runs, newest start first, from after a given one.
+-- Runs, newest start first, from after a given one; those that hold a text.
 SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
   status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
   cancel_by, cancel_at, cancel_note, cancel_seal, shadow
 FROM runs
 WHERE (:task IS NULL OR task = :task) AND (:status IS NULL OR status = :status)
   AND (:family IS NULL OR family = :family)
+  AND (:search IS NULL OR instr(lower(run_id || char(10) || task || char(10) || next_action || char(10) || detail),
+    lower(:search)))
   AND (:before IS NULL OR (started_at, number) < (SELECT started_at, number FROM runs WHERE run_id = :before))
 ORDER BY started_at DESC, number DESC LIMIT :limit
 

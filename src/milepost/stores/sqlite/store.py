@@ -128,11 +128,12 @@ class SqliteStore:
         task: str | None = None,
         status: RunStatus | None = None,
         family: str | None = None,
+        search: str | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> list[RunRow]:
-        """Return runs, newest start first; `before` is a run id to page on from."""
-        wanted = {"task": task, "status": None if status is None else str(status), "family": family}
+        """Return runs, newest start first, see `Store`; `before` is a run id to page on from."""
+        wanted = {"task": task, "status": None if status is None else str(status), "family": family, "search": search}
         found = self._reader.all("list runs", SQL["runs"], {**wanted, "limit": limit, "before": before})
         return [rows.run_row(row) for row in found]
 
@@ -181,6 +182,10 @@ class SqliteStore:
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""
         return self._carried.read(run_id, digests)
+
+    def data_version(self) -> int:
+        """Return a number that differs once anybody has committed anything. Not of the contract; the console looks."""
+        return int(self._reader.one("look for changes", SQL["data_version"])[0])
 
     # ── people ──
 

@@ -1,0 +1,102 @@
+"""Child processes that load a user's code for a page: `resume --check` and `map`. The console itself never does.
+
+Bounded in time, number and size of what they say. What they find is kept as long as the run's head is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHILD_S = 30.0
+"""Seconds a child may take."""
+CHILDREN_MAX = 2
+"""Children at once; more wait their turn."""
+KEPT_MAX = 64
+"""Answers kept."""
+SAID_SIZE_MAX = 4 * 1024 * 1024
+"""Bytes of a child's answer that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a child said: JSON, or why there is none in one sentence."""
+
+    value: Any = None
+    trouble: str = ""
+
+
+@dataclass(slots=True)
+class Children:
+    """Runs `milepost` commands that read. Thread-safe; blocks its caller."""
+
+    location: str  # of the store, handed on as MILEPOST_STORE
+    timeout_s: float = CHILD_S
+    _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(CHILDREN_MAX))
+    _kept: dict[tuple[object, ...], Said] = field(default_factory=dict)
+
+    def check(self, run_id: str, head: int) -> Said:
+        """Return what each of the six rules finds in a run as it stands at this head."""
+        return self._once(("check", run_id, head), ["resume", "--check", "--json", "--", run_id], Path.cwd())
+
+    def role(self, target: str, folder: Path) -> Said:
+        """Return the role definition at a target, as `milepost map --json` prints it."""
+        where = folder if folder.is_dir() else Path.cwd()
+        return self._once(("map", target, str(folder)), ["map", "--json", "--", target], where)
+
+    def forget(self) -> None:
+        """Forget what was kept: a file of the user's may be another now."""
+        self._kept.clear()
+
+    def _once(self, key: tuple[object, ...], arguments: Sequence[str], folder: Path) -> Said:
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        with self._turns:
+            said = self._ask(arguments, folder)
+        if not said.trouble:
+            while len(self._kept) >= KEPT_MAX:
+                self._kept.pop(next(iter(self._kept)), None)
+            self._kept[key] = said
+        return said
+
+    def _ask(self, arguments: Sequence[str], folder: Path) -> Said:
+        command = [sys.executable, "-m", "milepost", *arguments]
+        environ = {**os.environ, "MILEPOST_STORE": self.location}
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self.timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Said(
+                trouble=f"it did not answer within {self.timeout_s:.0f} seconds; type the command to wait longer"
+            )
+        except OSError as error:
+            return Said(trouble=f"its process could not be started: {error}")
+        return _read(done.stdout, done.stderr)
+
+
+def _read(said: bytes, beside: bytes) -> Said:
+    if len(said) > SAID_SIZE_MAX:
+        return Said(trouble=f"it said more than {SAID_SIZE_MAX} bytes")
+    try:
+        value = json.loads(said)
+    except ValueError:
+        last = beside.decode("utf-8", "replace").strip().splitlines()[-1:] or ["nothing"]
+        return Said(trouble=f"it did not answer in JSON; the last it said was: {last[0][:300]}")
+    if isinstance(value, dict) and "error" in value and isinstance(value["error"], dict):
+        return Said(value, f"{value['error'].get('message', '')} {value['error'].get('hint', '')}".strip())
+    return Said(value)

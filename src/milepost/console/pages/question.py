@@ -1,0 +1,126 @@
+"""One question with its evidence, its choices and what happens next; and the one place where the console answers.
+
+Who answers is the visitor the gate has proven, never a field of the form. Whether they may is judged below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from milepost.console.pages.asked import Asked
+from milepost.console.shown import link
+from milepost.console.wiring import Console
+from milepost.errors import AnswerRefused, MilepostError
+from milepost.records.identity import Identity
+from milepost.runtime.answering import answer_question, find_question
+from milepost.runtime.standing import unanswered
+from milepost.stores.contract import QuestionRow
+from milepost.views.errors import error_object
+from milepost.views.evidence import evidence_of
+from milepost.views.opened import now_text, seal_key
+from milepost.views.questions import answer_object, evidence_parts, next_words, question_object
+
+ANSWERS_MAX = 1000
+"""Questions answered by one form."""
+NOTE_LENGTH_MAX = 2000
+
+
+def gather(console: Console, asked: Asked) -> dict[str, Any]:
+    """Return one question, open or not, and the answers it got."""
+    return question_data(console, find_question(console.store, asked.needed("id")))
+
+
+def question_data(console: Console, row: QuestionRow) -> dict[str, Any]:
+    """Return a question as its page and the inbox show it; evidence that was altered is told, the rest shown."""
+    answers = [a for a in console.store.answers(row.run_id) if a.question_id == row.question_id]
+    found = {
+        **question_object(row),
+        "task": _task_of(console, row.run_id),
+        "evidence": None,
+        "parts": [],
+        "trouble": None,
+        "answer": next((answer_object(a) for a in answers if a.accepted), None),
+        "other_answers": [answer_object(a) for a in answers if not a.accepted],
+        "next": next_words(row),
+        "closed": row.closed,
+    }
+    try:
+        found["evidence"] = evidence_of(console.store, row)
+        found["parts"] = evidence_parts(found["evidence"])
+    except MilepostError as error:
+        found["trouble"] = error_object(error)
+    return found
+
+
+def _task_of(console: Console, run_id: str) -> str:
+    row = console.store.run(run_id)
+    return row.task if row is not None else ""
+
+
+# ── answering ──
+
+
+@dataclass(slots=True)
+class Answered:
+    """What became of a form: the answers that stand, those that were refused, where to go on."""
+
+    to: str = ""
+    given: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_data(self) -> dict[str, Any]:
+        return {"to": self.to, "given": self.given, "refused": self.refused}
+
+
+def answer(console: Console, by: Identity, form: Mapping[str, Sequence[str]]) -> Answered:
+    """Record what a visitor decided about one question, or the same about several.
+
+    Crash: each answer as if not given, or given.
+    """
+    ids = list(form.get("question", ()))[:ANSWERS_MAX]
+    choice, note = _one(form, "choice"), _one(form, "note")[:NOTE_LENGTH_MAX]
+    told = Answered()
+    for question_id in ids:
+        _answer_one(console, by, question_id, choice, note, form, told, alone=len(ids) == 1)
+    if not ids:
+        told.refused.append({"question_id": "", "error": error_object(_nothing_chosen())})
+    told.to = link("/question", id=ids[0]) if len(ids) == 1 else "/inbox"
+    return told
+
+
+def _answer_one(
+    console: Console,
+    by: Identity,
+    question_id: str,
+    choice: str,
+    note: str,
+    form: Mapping[str, Sequence[str]],
+    told: Answered,
+    *,
+    alone: bool,
+) -> None:
+    given = {name: _one(form, name) or None for name in ("ref", "result")} if alone else {}
+    try:
+        row = answer_question(
+            console.store, question_id, choice, by=by, seal_key=seal_key(), at=now_text(), note=note, **given
+        )
+    except MilepostError as error:
+        told.refused.append({"question_id": question_id, "error": error_object(error)})
+        return
+    told.given.append({"question_id": question_id, "choice": row.choice, "by": row.by, "run_id": row.run_id})
+
+
+def _one(form: Mapping[str, Sequence[str]], name: str) -> str:
+    values = form.get(name, ())
+    return values[0].strip() if values else ""
+
+
+def _nothing_chosen() -> AnswerRefused:
+    return AnswerRefused(question_id="(none)", reason="no question was chosen")
+
+
+def still_open(console: Console) -> int:
+    """Return how many questions wait for somebody."""
+    return len(unanswered(console.store))

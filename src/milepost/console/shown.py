@@ -1,0 +1,91 @@
+"""Templates, and how a value gets into a page: inert first, escaped second, whatever it is. Reads only its own files.
+
+Nothing from a run is ever marked safe. What is drawn (`drawing`) is escaped where it is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
+from markupsafe import Markup, escape
+
+from milepost.console.drawing import days_svg, role_svg, timeline_svg
+from milepost.views.inert import inert
+from milepost.views.opened import now
+from milepost.views.words import ago, amount, clock_time, cost, counted, lasting, until
+
+ROOM = files("milepost.console")
+
+
+class _OwnTemplates(BaseLoader):
+    """The templates that came with this package, wherever it is installed."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Any]:
+        file = ROOM / "templates" / template
+        if "/" in template or not file.is_file():
+            raise TemplateNotFound(template)
+        return file.read_text(encoding="utf-8"), template, lambda: True
+
+
+class Templates:
+    """Renders pages. Every text is made inert and escaped on its way out; an unknown name is an error."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=_OwnTemplates(),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_inert,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update(FILTERS)
+        self._environment.globals.update(link=link, counted=counted, **DRAWINGS)
+
+    def render(self, name: str, **values: Any) -> str:
+        return self._environment.get_template(name).render(**values)
+
+
+def _inert(value: Any) -> Any:
+    return value if isinstance(value, Markup) or value is None else inert(value)
+
+
+def lines(text: object) -> Markup:
+    """Show a text with its line breaks, each line inert."""
+    return escape(inert(text, lines=True))
+
+
+def pretty(value: Any) -> Markup:
+    """Show JSON indented, its texts inert and readable."""
+    return lines(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
+
+
+def link(path: str, /, **query: object) -> str:
+    """Return a link to a page of this console; what is None is left out."""
+    given = [(name, str(value)) for name, value in query.items() if value is not None]
+    return path + ("?" + urlencode(given) if given else "")
+
+
+def _ago(moment: str) -> str:
+    return ago(moment, now())
+
+
+def _until(moment: str) -> str:
+    return until(moment, now())
+
+
+FILTERS = {
+    "ago": _ago,
+    "amount": amount,
+    "clock": clock_time,
+    "cost": cost,
+    "lasting": lasting,
+    "lines": lines,
+    "pretty": pretty,
+    "until": _until,
+}
+DRAWINGS = {"days_svg": days_svg, "role_svg": role_svg, "timeline_svg": timeline_svg}

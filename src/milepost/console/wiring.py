@@ -1,0 +1,27 @@
+"""What one console is made of: its store, its people, its templates and its children. Made once, by `app`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from milepost.console.children import Children
+from milepost.console.gate import Hosts
+from milepost.console.people import People
+from milepost.console.shown import Templates
+from milepost.stores.contract import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """One running console. `changed` returns a value that differs once something in the store is another."""
+
+    store: Store
+    people: People
+    hosts: Hosts
+    changed: Callable[[], object]
+    children: Children
+    templates: Templates = field(default_factory=Templates)
+    url: str = ""  # how people reach it from elsewhere, for cookies and links
+    on_entered: Callable[[], None] = lambda: None
+    owners_only: bool = False  # connections of other accounts of this machine are refused
