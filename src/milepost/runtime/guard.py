@@ -7,6 +7,7 @@ happens; whatever that code swallows, the bodies around it do not come through. 
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import sys
@@ -24,7 +25,6 @@ from milepost.protocol.reads import Read
 from milepost.runtime.outward import EVENTS, Deed, deeds, is_ours, listen, nearest, users_line
 from milepost.runtime.scope import Scope, current
 
-THREADS = frozenset(["_thread.start_new_thread", "_thread.start_joinable_thread"])
 _DEVICES = frozenset(["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdout", "/dev/stderr"])
 _IMPORT = "<frozen importlib"
 
@@ -33,14 +33,13 @@ class Guard:
     """What the hook knows: whose each thread is, and which addresses declared hosts have."""
 
     def __init__(self) -> None:
-        self._temporary = os.path.realpath(tempfile.gettempdir())
         self._threads: WeakKeyDictionary[threading.Thread, Scope] = WeakKeyDictionary()
         self._addresses: dict[str, set[str]] = {}
         self._busy = threading.local()
 
     def heard(self, event: str, args: tuple[Any, ...]) -> None:
         """Judge one audit event. Raises: UndeclaredWrite, in the code that caused it."""
-        if event not in EVENTS and event not in THREADS:
+        if event not in EVENTS:
             return
         scope = self._scope()
         if scope is None or not scope.run.snapshot.is_shadow or getattr(self._busy, "here", False):
@@ -57,19 +56,15 @@ class Guard:
 
     def _judge(self, event: str, args: tuple[Any, ...], scope: Scope) -> None:
         frame = sys._getframe(2)
-        if event in THREADS:
-            self._started(args[0], scope, frame)
-            return
         for deed in deeds(event, args):
             if not self._is_allowed(deed, scope, frame) and not is_ours(frame):
                 raise self._refused(scope, _said(deed), frame)
 
-    def _started(self, function: Any, scope: Scope, frame: FrameType | None) -> None:
-        thread = getattr(function, "__self__", None)
-        if isinstance(thread, threading.Thread):
+    def started(self, thread: threading.Thread) -> None:
+        """Remember whose a thread is that is about to start."""
+        scope = self._scope()
+        if scope is not None and scope.run.snapshot.is_shadow:
             self._threads[thread] = scope
-        elif not is_ours(frame):
-            raise self._refused(scope, "a thread that cannot be watched (start it with threading.Thread)", frame)
 
     def _refused(self, scope: Scope, what: str, frame: FrameType | None) -> UndeclaredWrite:
         who = f"{scope.inside} of {scope.path}" if scope.inside else scope.path or "the plan"
@@ -95,8 +90,8 @@ class Guard:
 
     def _is_own_file(self, place: str, scope: Scope, frame: FrameType | None) -> bool:
         started = scope.run.snapshot.started
-        folder = os.path.realpath(started.folder) if started is not None else self._temporary
-        if place in _DEVICES or _is_in(place, folder) or _is_in(place, self._temporary):
+        folders = [tempfile.gettempdir(), *([started.folder] if started is not None else [])]
+        if place in _DEVICES or any(_is_in(place, os.path.realpath(folder)) for folder in folders):
             return True
         return "__pycache__" in place and nearest(frame).startswith(_IMPORT)
 
@@ -186,3 +181,16 @@ def watch_over() -> None:
         if _installed is None:
             _installed = Guard()
             listen(_installed.heard)
+            _follow_threads(_installed)
+
+
+def _follow_threads(guard: Guard) -> None:
+    """Hear of each thread before it starts: Python 3.11 has no event for it, and a thread knows no parent."""
+    start = threading.Thread.start
+
+    @functools.wraps(start)
+    def followed(thread: threading.Thread) -> None:
+        guard.started(thread)
+        start(thread)
+
+    threading.Thread.start = followed  # type: ignore[method-assign]  # there is no other way to hear of it
