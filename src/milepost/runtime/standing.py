@@ -23,10 +23,10 @@ from milepost.stores.contract import LEASE_S, Held, QuestionRow, RunRow, Store
 CAN_GO_ON = frozenset({"died", "answered", "due", "interrupted", "cancelling"})
 """Words of runs that a resume carries on without anybody mending or deciding anything first."""
 PAGE = 200
-
-
 _UNTIL = re.compile(r"until (\d{4}-\d\d-\d\dT\S+\+00:00): ")
 """How the row of a waiting run says until when (`runtime.journal`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """`word` is the row's status, or what it has become since: died, answered, due, cancelling, unstarted.
@@ -67,12 +67,12 @@ def standing(
     return Standing(status.value)
 
 
-def is_dead(held: Held, now: datetime) -> bool:
-    """Say whether a holder seems to be gone: its process is, its machine was started anew, or it fell silent."""
 def _asks(store: Store, row: RunRow, asking: frozenset[str] | None) -> bool:
     return row.run_id in asking if asking is not None else bool(unanswered(store, row.run_id))
 
 
+def is_dead(held: Held, now: datetime) -> bool:
+    """Say whether a holder seems to be gone: its process is, its machine was started anew, or it fell silent."""
     here = me(SystemClock())
     if held.holder.host == here.host:
         return held.holder.boot_id != here.boot_id or not _lives(held.holder.pid)
