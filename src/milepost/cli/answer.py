@@ -34,7 +34,7 @@ def command(question_id: str, choice: str, ref: str | None, result: str | None, 
     """
     store = the_store()
     row = find_question(store, question_id)
-    if choice == "applied":
+    if choice in ("applied", "give"):
         result = checked_result(store, row, result)
     stands = answer_question(
         store, question_id, choice, by=whoami(), seal_key=seal_key(), at=now_text(), note=why, ref=ref, result=result

@@ -44,7 +44,8 @@ def _effect(store: Store, row: QuestionRow) -> EffectSpec | None:
     except MilepostError:
         return None
     state = opened.snapshot.effects.get(row.path)
-    spec = spec_of(row.path, state.last.intent.versions if state is not None and state.last is not None else {})
+    noted = None if state is None else state.shadowed or (state.last.intent if state.last is not None else None)
+    spec = spec_of(row.path, noted.versions if noted is not None else {})
     return spec if isinstance(spec, EffectSpec) else None
 
 

@@ -32,15 +32,20 @@ class How:
     wait: bool
     plain: bool
     as_json: bool
+    shadow: bool = False
 
 
 def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, how: How) -> int:
     """Start a run (or, without inputs, resume one), show it, print what came of it; return the exit status."""
-    about = {"run_id": run_id, "task": task.spec.name}
-    note(f"run {run_id}{_so_far(store, run_id)}")
+    row = store.run(run_id)
+    is_shadow = row.shadow if row is not None else how.shadow
+    about = {"run_id": run_id, "task": task.spec.name, "shadow": is_shadow}
+    note(f"{_called(run_id, is_shadow)}{_so_far(store, run_id)}")
     try:
         with only_results_on_stdout(), view(plain=how.plain) as shown:
-            ready = task.options(store=store, wait=how.wait, watch=shown.watch, waiting=shown.waiting)
+            shown.seen.shadow = is_shadow
+            heard = task.options(store=store, watch=shown.watch, waiting=shown.waiting)
+            ready = heard.options(wait=how.wait, shadow=how.shadow)
             result = _driven(ready, run_id, inputs)
     except MilepostError as error:
         return tell(error, as_json=how.as_json, **about, status=_status(store, run_id))
@@ -71,6 +76,10 @@ def _ended_by(store: Store, run_id: str, error: BaseException) -> MilepostError:
     return failed
 
 
+def _called(run_id: str, is_shadow: bool) -> str:
+    return f"SHADOW run {run_id}: no effect is sent" if is_shadow else f"run {run_id}"
+
+
 def _so_far(store: Store, run_id: str) -> str:
     row = store.run(run_id)
     if row is None or stands(store, row).word == "running":  # then it is refused: somebody else works on it
@@ -87,7 +96,7 @@ def _status(store: Store, run_id: str) -> str | None:
     return row.progress.status if row is not None else None
 
 
-def _show_result(task: TaskSpec, result: Any, about: dict[str, str], how: How) -> None:
+def _show_result(task: TaskSpec, result: Any, about: dict[str, object], how: How) -> None:
     value = result_data(task.output.encode(result), task.output.media_type)
     if how.as_json:
         emit({**about, "status": "done", "result": value})
@@ -99,7 +108,10 @@ def _show_result(task: TaskSpec, result: Any, about: dict[str, str], how: How) -
 
 def _note_done(store: Store, run_id: str) -> None:
     row = store.run(run_id)
-    if row is not None:
+    if row is not None and row.shadow:
+        report = f"`milepost shadow report {shlex.quote(run_id)}`"
+        note(f"SHADOW run {run_id} is done, NOTHING WAS SENT. {report} tells what would have been.")
+    elif row is not None:
         done = f"{counted(row.progress.verified_count, 'step')} verified"
         applied = f"{counted(row.progress.applied_count, 'effect')} applied"
         note(f"run {run_id} is done: {done}, {applied}. `milepost show {shlex.quote(run_id)}` tells all.")

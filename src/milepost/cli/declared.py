@@ -15,7 +15,7 @@ from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.records.annotations import function_annotations
 from milepost.sources import name_of
 from milepost.views.limits import limit_words
-from milepost.views.words import lasting
+from milepost.views.words import counted, lasting
 
 WHY = {
     "": "its output is not made again on a resume",
@@ -40,7 +40,16 @@ def task_object(task: TaskSpec) -> dict[str, Any]:
         "permissions": sorted(task.permissions or ()),
         "on_version_change": task.on_version_change,
         "limits": limit_words(task.limits),
+        "reads": [str(read) for read in task.reads],
+        "live_after": live_after(task),
     }
+
+
+def live_after(task: TaskSpec) -> str:
+    """Say what a task asks for before it runs live; empty when nothing."""
+    if not task.shadow_first:
+        return ""
+    return f"{counted(task.shadow_first, 'shadow run')} that agree to {task.agreement:.2%}, and a promotion"
 
 
 def _input(parameter: inspect.Parameter, hint: Any) -> str:
@@ -81,6 +90,7 @@ def _step_facts(step: StepSpec) -> dict[str, str]:
         "verified by": ", ".join(verifier.name for verifier in step.verifiers) or "nothing",
         "reads": ", ".join(name_of(dict(descriptor)) for descriptor in step.sources),
         "writes": ", ".join(step.writes),
+        "may reach in a shadow run": ", ".join(map(str, step.reads)),
     }
 
 
@@ -92,6 +102,9 @@ def _effect_facts(effect: EffectSpec) -> dict[str, str]:
         "key": "one for all runs of the task" if effect.scope == "task" else "one for this family of runs",
         "proof that nothing happened": ", ".join(["NotApplied", *(kind.__name__ for kind in effect.rejected)]),
         "in doubt": doubt_words(effect),
+        "in a shadow run": "not sent; its shadow= supplies the result"
+        if effect.shadow
+        else "not sent; a person gives the result",
     }
 
 

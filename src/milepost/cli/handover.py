@@ -26,7 +26,13 @@ def brief(opened: Opened, word: str) -> str:
     """Return the brief of a run: its header, what is open, the next action, then what is done, newest kept."""
     s = opened.snapshot
     head = [f"run {opened.row.run_id}, task {opened.row.task}, stands: {word}"]
-    head.append(f"done: {counted(s.verified_count, 'step')} verified, {counted(s.applied_count, 'effect')} applied")
+    head += ["SHADOW run: no effect was sent; results of effects are stand-ins"] if s.is_shadow else []
+    sent = (
+        f"{counted(s.shadowed_count, 'effect')} shadowed"
+        if s.is_shadow
+        else f"{counted(s.applied_count, 'effect')} applied"
+    )
+    head.append(f"done: {counted(s.verified_count, 'step')} verified, {sent}")
     tail = [*_open(s), f"next action: {s.next_action or 'none recorded'}"]
     fixed = [BEGIN, END, *(_safe(line) for line in (*head, *tail))]
     room = BRIEF_LENGTH_MAX - sum(len(line) + 1 for line in fixed) - LEFT_OUT_LENGTH
@@ -56,6 +62,8 @@ def _facts(s: Snapshot) -> list[str]:
             found.append(_verified(step))
         elif effect is not None and effect.applied is not None and s.counts(path):
             found.append(_applied(effect))
+        elif effect is not None and effect.shadowed is not None and s.counts(path):
+            found.append(f"would have sent {effect.path}, key {effect.shadowed.key}: not sent")
     return found
 
 

@@ -65,7 +65,9 @@ def _say(found: dict[str, Any]) -> None:
     say(f"task {found['task']} ({found['target']})")
     for line in found["about"]:
         say(f"  {line}")
-    for name in ("inputs", "output", "versions", "permissions", "limits"):
+    for name in ("inputs", "output", "versions", "permissions", "limits", "reads", "live_after"):
+        if name in ("reads", "live_after") and not found[name]:
+            continue
         say(f"{name}: {found[name]}" if isinstance(found[name], str) else f"{name}: {', '.join(found[name]) or 'none'}")
     for call in found["calls"]:
         say()

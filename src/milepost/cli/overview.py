@@ -23,13 +23,14 @@ def header_lines(opened: Opened, standing: Standing) -> list[str]:
     holder = f", worked on by {standing.holder}" if standing.holder else ""
     started = f"started {clock_time(row.started_at)} ({ago(row.started_at, moment)})"
     times = f"{started}, last record {ago(row.progress.at, moment)}"
-    about = f"run {row.run_id} · task {row.task} · {standing.word}{holder}"
+    shadow = "SHADOW " if row.shadow else ""
+    about = f"{shadow}run {row.run_id} · task {row.task} · {standing.word}{holder}"
     if is_unread(opened):
         return [about, times, "steps, effects, versions, what is open: cannot tell, its records are sealed"]
     lines = [
         about,
         f"{times}, {counted(s.resumes, 'resume')}",
-        f"{counted(s.verified_count, 'step')} verified, {counted(s.applied_count, 'effect')} applied{_cost(opened)}",
+        f"{counted(s.verified_count, 'step')} verified, {_effects(opened)}{_cost(opened)}",
     ]
     used = ", ".join(map(str, limit_uses(s, moment)))
     if used:
@@ -42,6 +43,13 @@ def header_lines(opened: Opened, standing: Standing) -> list[str]:
     if s.ended is not None and s.ended.error is not None:
         lines.append(summary(s.ended))
     return lines
+
+
+def _effects(opened: Opened) -> str:
+    s = opened.snapshot
+    if s.is_shadow:
+        return f"{counted(s.shadowed_count, 'effect')} shadowed: NOTHING WAS SENT"
+    return f"{counted(s.applied_count, 'effect')} applied"
 
 
 def _cost(opened: Opened) -> str:

@@ -51,4 +51,5 @@ def _line(row: RunRow, standing: Standing, moment: datetime) -> tuple[object, ..
     following = {"failed": progress.detail, "done": ""}.get(standing.word, progress.next_action)
     times = (ago(row.started_at, moment), ago(progress.at, moment))
     shown = following if len(following) <= 80 else following[:79] + "…"
-    return (row.run_id, row.task, standing.word, *times, progress.verified_count, progress.applied_count, shown)
+    task = f"{row.task} (SHADOW)" if row.shadow else row.task
+    return (row.run_id, task, standing.word, *times, progress.verified_count, progress.applied_count, shown)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from milepost.protocol.keys import name_in
 from milepost.protocol.snapshot import parse_time
 from milepost.records.model import (
+    EffectShadowed,
     HeartbeatRecorded,
     IntentRecorded,
     OutcomeRecorded,
@@ -47,6 +48,8 @@ class Seen:
     siblings: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)  # body, name -> path -> number
     verified: int = 0
     applied: int = 0
+    shadowed: int = 0
+    shadow: bool = False
     wait: tuple[str, str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -54,6 +57,7 @@ class Seen:
         """Fold one durable record in."""
         with self._lock:
             path = getattr(record, "path", None)
+            self.shadowed += isinstance(record, EffectShadowed)
             if isinstance(record, (StepStarted, IntentRecorded)):
                 self._start(record.path, record.attempt)
             elif isinstance(record, HeartbeatRecorded) and path in self.under_way:
@@ -84,7 +88,9 @@ class Seen:
             shown = [self._line(path, step) for path, step in list(self.under_way.items())[-SHOWN_MAX:]]
             more = len(self.under_way) - len(shown)
             wait = self._wait_line()
-            sums = f"{self.verified} verified, {self.applied} applied, {lasting(time.monotonic() - self.began)}"
+            effects = f"{self.shadowed} shadowed" if self.shadow else f"{self.applied} applied"
+            sums = f"{self.verified} verified, {effects}, {lasting(time.monotonic() - self.began)}"
+            sums = f"SHADOW, nothing is sent: {sums}" if self.shadow else sums
         stopping = ["stopping at the next boundary; a second signal stops at once"] if is_stopping() else []
         return [sums, *shown, *([f"  and {more} more"] if more > 0 else []), *wait, *stopping]
 

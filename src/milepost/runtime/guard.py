@@ -193,4 +193,4 @@ def _follow_threads(guard: Guard) -> None:
         guard.started(thread)
         start(thread)
 
-    threading.Thread.start = followed  # type: ignore[method-assign]  # there is no other way to hear of it
+    threading.Thread.start = followed  # type: ignore[method-assign, assignment]  # no other way

@@ -15,6 +15,7 @@ def run_object(row: RunRow, standing: Standing) -> dict[str, object]:
     return {
         "run_id": row.run_id,
         "task": row.task,
+        "shadow": row.shadow,
         "status": row.progress.status,
         "stands": standing.word,
         "holder": standing.holder or None,

@@ -10,7 +10,7 @@ from typing import Any
 from milepost.protocol.keys import name_in
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, StepState
-from milepost.records.model import Outcome
+from milepost.records.model import EffectShadowed, Outcome
 from milepost.runtime.opening import Opened
 from milepost.views.summaries import outcome_marks
 from milepost.views.words import amount, clock_time, cost, lasting
@@ -67,7 +67,8 @@ def _in_order(s: Snapshot, paths: Sequence[str]) -> Sequence[str]:
 
 def _ended_at(s: Snapshot, path: str) -> str:
     step, effect = s.steps.get(path), s.effects.get(path)
-    ended = effect.applied if effect is not None else step.verified if step is not None else None
+    done = (effect.applied or effect.shadowed) if effect is not None else None
+    ended = done or (step.verified if step is not None else None)
     return ended.at if ended is not None else "~"  # after every time
 
 
@@ -100,6 +101,8 @@ def _step_about(step: StepState) -> str:
 
 
 def _effect_row(effect: EffectState) -> Row:
+    if effect.shadowed is not None:
+        return _shadowed_row(effect.shadowed)
     last, outcome = effect.last, effect.applied or effect.failure or (effect.last.outcome if effect.last else None)
     return Row(
         path=effect.path,
@@ -114,6 +117,20 @@ def _effect_row(effect: EffectState) -> Row:
         output_size=outcome.result.size if outcome and outcome.result else None,
         next_action=outcome.next_action if outcome else "",
         about=_effect_about(effect),
+    )
+
+
+def _shadowed_row(noted: EffectShadowed) -> Row:
+    return Row(
+        path=noted.path,
+        kind="effect",
+        stands="shadowed",
+        attempt=0,
+        duration_s=0.0,
+        key=noted.key,
+        output_size=noted.result.size if noted.result else None,
+        next_action=noted.next_action,
+        about=f"would have been sent to {noted.provider}" + (f" after {noted.would_ask}" if noted.would_ask else ""),
     )
 
 

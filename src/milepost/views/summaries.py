@@ -10,6 +10,7 @@ from milepost.records.model import (
     AnswerEntered,
     CancelEntered,
     EffectRefused,
+    EffectShadowed,
     HeartbeatRecorded,
     IntentRecorded,
     Outcome,
@@ -38,7 +39,8 @@ def summary(record: Record) -> str:
 
 def _run_started(r: RunStarted) -> str:
     fork = f", forked from {r.forked_from} before {r.forked_at}" if r.forked_from else ""
-    return f"task {r.task} started in {r.folder}{fork}"
+    shadow = " as a SHADOW: no effect is sent" if r.shadow else ""
+    return f"task {r.task} started in {r.folder}{fork}{shadow}"
 
 
 def _run_resumed(r: RunResumed) -> str:
@@ -99,6 +101,11 @@ def _refused(r: EffectRefused) -> str:
     return f"refused: it needs the permission {r.permission}, the task held {', '.join(r.held) or 'none'}"
 
 
+def _shadowed(r: EffectShadowed) -> str:
+    ask = f", after {r.would_ask}" if r.would_ask else ""
+    return f"SHADOW: would have been sent to {r.provider}{ask}, key {r.key}; nothing was"
+
+
 def _outcome(r: OutcomeRecorded) -> str:
     if r.outcome != Outcome.APPLIED:
         return f"{r.outcome}{' for good' if r.final else ''}" + (f": {r.error}" if r.error else "")
@@ -138,6 +145,7 @@ _SAYS: dict[type[Record], Callable[[Any], str]] = {
     WaitRecorded: _wait,
     IntentRecorded: _intent,
     EffectRefused: _refused,
+    EffectShadowed: _shadowed,
     OutcomeRecorded: _outcome,
     QuestionAsked: _question,
     AnswerEntered: _answer,
