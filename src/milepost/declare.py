@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from milepost.errors import BadOption
+from milepost.protocol.approving import approving
 from milepost.protocol.keys import checked_step_name
 from milepost.protocol.limits import Limits
 from milepost.protocol.outcomes import Applied
@@ -50,8 +51,10 @@ def step_spec(
     version: str | None = None,
     why: str = "",
     reads: Iterable[Any] = (),
+    review: str = "",
+    **people: Any,
 ) -> StepSpec:
-    """Check and gather what `@step` was given."""
+    """Check and gather what `@step` was given; `people` is what `approving` takes."""
     common = _common(function, "step", name, next, unwatched, key, retry, version, skip_first=False)
     where = f"step {common['name']}"
     if why not in _WHY:
@@ -64,6 +67,7 @@ def step_spec(
         writes=tuple(writes),
         why=why,
         reads=declared_reads(where, reads),
+        approving=approving(where, common["arguments"], review=review, **people),
     )
 
 
@@ -85,10 +89,13 @@ def effect_spec(
     version: str | None = None,
     scope: Literal["run", "task"] = "run",
     shadow: Any = ...,
+    **people: Any,
 ) -> EffectSpec:
-    """Check and gather what `@effect` was given."""
+    """Check and gather what `@effect` was given; `people` is what `approving` takes."""
     common = _common(function, "effect", name, next, unwatched, key, retry, version, skip_first=True)
     where = f"effect {common['name']}"
+    if "review" in people:
+        raise BadOption(where=f"{where}, review=", reason='an effect is done when it is sent: write approve="before"')
     _check_lookup(where, lookup, settle, common["is_async"])
     _check_scope(where, scope, key)
     return EffectSpec(
@@ -102,6 +109,7 @@ def effect_spec(
         permission=permission,
         scope=scope,
         shadow=supplier(where, function, shadow, common["output"]),
+        approving=approving(where, common["arguments"], **people),
     )
 
 

@@ -105,6 +105,12 @@ def step(
     version: str | None = None,
     why: Literal["", "expensive", "depended_on", "review"] = "",
     reads: Iterable[str | Path] = (),
+    approve: Literal["", "before"] = "",
+    review: Literal["", "after"] = "",
+    approvers: Sequence[str] = (),
+    approvals: int = 1,
+    approval_expires: timedelta | None = None,
+    summary: str | Callable[..., str] | None = None,
 ) -> _StepDecorator: ...
 def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a step: calling it inside a run ends at a checkpoint.
@@ -113,6 +119,8 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     next: the next action, one plain sentence. sources: what else it reads (paths, Sql, Http, Folder, functions).
     writes: path parameters it changes. unwatched: parameters that are not compared. key: names the call by its
     arguments. retry: the policy; without one no exception is retried. why: why this is a checkpoint.
+    approve: "before" asks people before the body runs. review: "after" asks them to look at the verified output before
+    its checkpoint. approvers, approvals, approval_expires, summary: as on an effect.
     Raises: BadOption, BadName, NotEncodable, at declaration.
     """
     decorator = _StepDecorator(options)
@@ -147,6 +155,11 @@ def effect(
     version: str | None = None,
     scope: Literal["run", "task"] = "run",
     shadow: object = ...,
+    approve: Literal["", "before"] = "",
+    approvers: Sequence[str] = (),
+    approvals: int = 1,
+    approval_expires: timedelta | None = None,
+    summary: str | Callable[..., str] | None = None,
 ) -> _EffectDecorator: ...
 def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function whose first parameter is a Key an effect: one write to an outside system.
@@ -154,7 +167,10 @@ def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     lookup: asks the provider for the key and answers Found, NotFound or CannotTell; needs settle, how long after a
     call it may still arrive. key_lifetime: how long the provider keeps keys. rejected: exceptions that prove that
     nothing happened. ref: the provider's reference id in a result. permission: what the task must hold.
-    scope="task": the key is shared by all runs of the task. Raises: BadOption, BadName, NotEncodable.
+    scope="task": the key is shared by all runs of the task.
+    approve: "before" asks people before each request is sent. approvers: names, users or groups who may answer; anybody
+    but the agent without. approvals: how many must. approval_expires: how long one holds until it is used. summary: one
+    plain sentence, as a format string or a function of the arguments. Raises: BadOption, BadName, NotEncodable.
     """
     decorator = _EffectDecorator(options)
     return decorator if function is None else decorator(function)

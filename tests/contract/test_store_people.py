@@ -32,8 +32,23 @@ def test_the_first_answer_stands_and_a_later_one_is_kept(store: Store) -> None:
     later = replace(YES, choice="stop", by="bob", ref=None, result=None)
     assert store.answer(YES) == YES
     assert store.answer(later) == YES
-    assert store.answers("r") == [YES, replace(later, accepted=False)]
+    assert store.answers("r") == [YES]
+    kept = replace(later, place=0)
+    assert store.answer(kept) == kept
+    assert store.answer(kept) == kept
+    assert store.answers("r") == [YES, kept, kept]
     assert store.answers("other") == []
+
+
+def test_each_place_among_the_answers_is_taken_once(store: Store) -> None:
+    """Two people approve at once: one of them finds the place taken, looks again and takes the next."""
+    lease = begin(store)
+    store.append(batch(lease, 1, questions=[question(lease)])).wait()
+    second = replace(YES, by="bob", place=2, request=b"{}", door="console", role="finance")
+    assert store.answer(YES) == YES
+    assert store.answer(second) == second
+    assert store.answer(replace(second, by="eve")) == second
+    assert store.answers("r") == [YES, second]
 
 
 def test_a_question_nobody_asked_takes_no_answer(store: Store) -> None:

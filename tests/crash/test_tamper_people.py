@@ -92,7 +92,8 @@ def test_an_honest_answer_is_acted_on(scene: Scene) -> None:
 def test_an_answer_the_question_does_not_offer_is_refused(scene: Scene, choice: str) -> None:
     """Taken for *not applied* it would pay a second time."""
     scene.change(
-        "INSERT INTO answers (question_id, choice, by, at, note, accepted) VALUES (?, ?, 'eve', ?, '', 1)",
+        "INSERT INTO answers (question_id, choice, by, at, note, place, door, role) "
+        "VALUES (?, ?, 'eve', ?, '', 1, '', '')",
         question(scene),
         choice,
         AT,
@@ -108,8 +109,8 @@ def test_an_answer_to_a_question_the_journal_does_not_ask_does_nothing(scene: Sc
     columns = "run, kind, path, sentence, asked_at, body, closed"
     scene.change(f"INSERT INTO questions (question_id, {columns}) SELECT 'q-forged', {columns} FROM questions")
     scene.change(
-        "INSERT INTO answers (question_id, choice, by, at, note, accepted) "
-        "VALUES ('q-forged', 'not-applied', 'eve', ?, '', 1)",
+        "INSERT INTO answers (question_id, choice, by, at, note, place, door, role) "
+        "VALUES ('q-forged', 'not-applied', 'eve', ?, '', 1, '', '')",
         AT,
     )
     still_asks(scene)
@@ -120,7 +121,8 @@ def test_a_second_answer_marked_as_the_one_that_stands_is_refused_by_the_store(s
     answer(scene, "stop")
     with pytest.raises(Exception, match="UNIQUE"):
         scene.change(
-            "INSERT INTO answers SELECT 9, question_id, 'not-applied', by, at, note, ref, result, 1, seal FROM answers"
+            "INSERT INTO answers SELECT 9, question_id, 'not-applied', by, at, note, ref, result, 1, seal, "
+            "request, door, role FROM answers"
         )
 
 
@@ -170,7 +172,8 @@ def test_the_answer_of_another_run_is_none_of_ours(scene: Scene, tmp_path: Path)
 
 def forge_answer(scene: Scene, choice: str, seal: bytes | None = None) -> None:
     scene.change(
-        "INSERT INTO answers (question_id, choice, by, at, note, accepted, seal) VALUES (?, ?, 'eve', ?, '', 1, ?)",
+        "INSERT INTO answers (question_id, choice, by, at, note, place, door, role, seal) "
+        "VALUES (?, ?, 'eve', ?, '', 1, '', '', ?)",
         question(scene),
         choice,
         AT,
@@ -210,6 +213,10 @@ def test_an_answer_written_by_sql_counts_only_without_a_key(scene: Scene) -> Non
         "UPDATE answers SET ref = 'paid-999'",
         "UPDATE answers SET ref = NULL",
         "UPDATE answers SET result = CAST('\"paid-999\"' AS BLOB)",
+        "UPDATE answers SET place = 2",
+        "UPDATE answers SET door = 'console'",
+        "UPDATE answers SET role = 'finance'",
+        "UPDATE answers SET request = CAST('{}' AS BLOB)",
         "UPDATE answers SET seal = NULL",
         "UPDATE answers SET seal = zeroblob(32)",
         "UPDATE answers SET seal = x''",
@@ -230,8 +237,8 @@ def test_a_later_answer_does_not_stand_when_the_first_is_deleted(scene: Scene) -
     answer(scene, "stop")
     with pytest.raises(AlreadyAnswered):
         answer(scene, "not-applied")
-    scene.change("DELETE FROM answers WHERE accepted = 1")
-    scene.change("UPDATE answers SET accepted = 1")
+    scene.change("DELETE FROM answers WHERE place = 1")
+    scene.change("UPDATE answers SET place = 1")
     refused_for(scene, "the answer to q-", "does not fit")
     assert ledger.sends == ["100"]
 

@@ -110,7 +110,7 @@ def intent(at: str, path: str, attempt: int) -> m.IntentRecorded:
 
 
 def asked(s: Snapshot, at: str, kind: m.QuestionKind, path: str) -> m.QuestionAsked:
-    about = {"request_digest": "e", "steps": ["extract"], "paths": ["match"]}
+    about = {"request_digest": "e", "steps": ["extract"], "paths": ["match"], "when": "before", "approvals": 1}
     question = ask(kind, run_id="r", number=s.record_count, at=at, path=path, sentence="?", about=about).question
     return replace(question, path=path or "post") if kind == m.QuestionKind.REQUEST_CHANGED else question
 
@@ -153,7 +153,7 @@ GIVEN = st.lists(st.sampled_from(["keep", "stop", "applied", "again", "accept", 
 
 def with_answers(s: Snapshot, world: World, given: Sequence[str]) -> World:
     rows = {
-        q.question_id: AnswerRow(q.question_id, "r", choice, "ada", world.at)
+        q.question_id: [AnswerRow(q.question_id, "r", choice, "ada", world.at)]
         for q, choice in zip(s.questions.values(), given, strict=False)
     }
     world.answers = rows

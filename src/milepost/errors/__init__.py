@@ -15,6 +15,7 @@ Signal (BaseException)    unwinds a run from inside; never leaves `run()`
 from __future__ import annotations
 
 from milepost.errors.asked import (
+    ApprovalNeeded,
     AttemptsUsed,
     LimitReached,
     OutcomeUnknown,
@@ -99,6 +100,7 @@ __all__ = [
     "AlreadyAnswered",
     "AmbiguousTask",
     "AnswerRefused",
+    "ApprovalNeeded",
     "ArgumentsChanged",
     "ArtifactUnknown",
     "AttemptsUsed",

@@ -45,6 +45,10 @@ class LimitReached(QuestionError):
     code = "limit-reached"
 
 
+class ApprovalNeeded(QuestionError):
+    code = "approval"
+
+
 class StoreWentBack(QuestionError):
     code = "store-went-back"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from milepost.protocol.state import EffectState, StepState
+from milepost.protocol.state import ApprovalState, EffectState, StepState, settled_after
 from milepost.records.model import AnswerEntered, QuestionAsked, QuestionKind
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def _request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     if a.choice == "keep":
         state.accepted_request = digest
         return
-    state.send_new, state.starts = (digest, len(s.answered)), 0  # what was applied stands until that request is sent
+    state.starts = 0
+    state.send_new = (digest, len(s.answered), q.question_id)  # what was applied stands until that request is sent
 
 
 def _plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
@@ -90,6 +91,27 @@ def _limit(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     s.used.allow_again(str(q.about["limit"]), a.at)
 
 
+def approval_asked(s: Snapshot, q: QuestionAsked) -> None:
+    """Note an approval that is asked; it takes the place of what was answered before about the same call."""
+    _approvals(s, q)[q.path] = ApprovalState(q, s.record_count)
+
+
+def approval_given(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> bool:
+    """Note one answer to an approval; say whether it is settled by now. Raises: KeyError when nobody asked."""
+    state = _approvals(s, q)[q.path]
+    state.given.append(a)
+    return settled_after(q, [answer.choice for answer in state.given]) > 0
+
+
+def _approvals(s: Snapshot, q: QuestionAsked) -> dict[str, ApprovalState]:
+    return s.reviews if q.about["when"] == "after" else s.approvals
+
+
+def _approval(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
+    if a.choice == "redo":
+        s.reopen(q.path)
+
+
 ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], None]] = {
     QuestionKind.SOURCE_CHANGED: _source,
     QuestionKind.REQUEST_CHANGED: _request,
@@ -98,7 +120,8 @@ ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], 
     QuestionKind.OUTCOME_UNKNOWN: _outcome,
     QuestionKind.ATTEMPTS_USED: _attempts,
     QuestionKind.STORE_WENT_BACK: doubt_effects,
-    QuestionKind.SHADOW_RESULT_NEEDED: _shadow_result,
+    QuestionKind.APPROVAL: _approval,
     QuestionKind.LIMIT_REACHED: _limit,
+    QuestionKind.SHADOW_RESULT_NEEDED: _shadow_result,
 }
 """For each kind of question, what its answer changes."""

@@ -38,6 +38,7 @@ class Call(Generic[S]):
     paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
     looked_up: object = None
     limits: Limits | None = None  # of the task
+    planned: tuple[dict[str, Any], bytes, Sequence[dict[str, Any]]] | None = None  # the plan's own, where it was edited
     elsewhere: str | None = None  # path under which the same effect and key= was applied
 
     @property

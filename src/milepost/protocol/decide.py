@@ -66,7 +66,7 @@ class World:
     refusal: RefusedError | None = None  # rule 1: corrupt, or the seal key is missing
     went_back_to: int | None = None  # the witness remembers more records than the store has
     witnessed: int = 0
-    answers: Mapping[str, AnswerRow] = field(default_factory=dict)
+    answers: Mapping[str, Sequence[AnswerRow]] = field(default_factory=dict)  # those that settle their question
     cancel: CancelRow | None = None
     sources: Sequence[SourceCheck] | None = None
     has_put_back: bool = False  # once is enough: what is gone still cannot be put back
@@ -224,7 +224,7 @@ def _ended(s: Snapshot, w: World) -> Decision | None:
 
 def _people(s: Snapshot, w: World) -> Decision | None:
     """Answers and cancel requests are entered before anything else; an open question stops the run."""
-    given = [(q, w.answers[i]) for i, q in s.questions.items() if i in w.answers]
+    given = [(q, answer) for i, q in s.questions.items() for answer in w.answers.get(i, ())]
     if given:
         return EnterAnswers(given)
     if s.stopped:

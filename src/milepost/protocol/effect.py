@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import NotDecodable, PermissionMissing, StepFailed
+from milepost.protocol.approval import Matter, allowed
+from milepost.protocol.approval import ask_ahead as asking_ahead
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
@@ -18,15 +20,16 @@ from milepost.protocol.failure import Again, Failure, after_failure, error_recor
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import Returned, answered, landed
-from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, Observe, ReadSecrets, Send, Steps, Wait
+from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, ReadSecrets, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
 from milepost.protocol.questions import listed
+from milepost.protocol.request import Exact, exact_request
 from milepost.protocol.shadow import shadow_effect
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
 from milepost.protocol.step import redo_covers, starts_max
 from milepost.protocol.within import keep_pace, stay_within
-from milepost.records.canonical import Json, canonical, digest, parse
+from milepost.records.canonical import Json, parse
 from milepost.records.compare import difference
 from milepost.records.model import (
     EffectRefused,
@@ -43,17 +46,24 @@ from milepost.records.paths import find_secrets
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The exact request: its bytes, their digest, and the idempotency key it goes out under."""
+    """The exact request, and the idempotency key it goes out under."""
 
-    data: bytes
-    digest: str
+    exact: Exact
     key: Key
+
+    @property
+    def data(self) -> bytes:
+        return self.exact.data
+
+    @property
+    def digest(self) -> str:
+        return self.exact.digest
 
 
 def effect(call: Call[EffectSpec]) -> Steps[Any]:
     """Bring one effect to `applied` and return its result; a recorded one is returned without sending.
 
-    Raises: PermissionMissing before any intent; StepFailed (rejected or failed); RunPaused by asking.
+    Raises: PermissionMissing before any intent; StepFailed (rejected or failed); Declined; RunPaused by asking.
     """
     yield from _check_permission(call)
     request = yield from _request(call)
@@ -69,7 +79,8 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
         elif state is not None and state.failure is not None:
             raise _effect_failed(call, str(state.failure.error))
         elif (yield from _may_send(call, request, state)):
-            returned = yield from _send(call, request)
+            answer = yield from _allowed(call, request)
+            returned = yield from _send(call, request, answer)
             if returned is not None:
                 return returned.value
 
@@ -96,16 +107,11 @@ def _check_permission(call: Call[EffectSpec]) -> Steps[None]:
 
 
 def _request(call: Call[EffectSpec]) -> Steps[Request]:
-    """Fix the exact request: arguments, and the content of every file among them."""
-    data = b'{"arguments":' + call.encoded + b"}"
-    if call.paths:
-        files = yield Observe(call.paths)
-        content: list[Json] = [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in files]
-        data = data[:-1] + b',"files":' + canonical(content) + b"}"
-    found = digest(data)
+    """Fix the exact request, and the key it goes out under."""
+    exact = yield from exact_request(call)
     state = call.effect
-    variant = state.send_new[1] if state is not None and state.send_new and state.sends_anew(found) else 0
-    return Request(data, found, effect_key(call, variant))
+    variant = state.send_new[1] if state is not None and state.send_new and state.sends_anew(exact.digest) else 0
+    return Request(exact, effect_key(call, variant))
 
 
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
@@ -187,6 +193,39 @@ def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded, why: objec
     )
 
 
+# ── approval ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
+    """Ask for the approval of one of many calls, as far as nothing else has to be settled before.
+
+    Crash: asked or not asked; what is not asked yet is asked by the next resume.
+    """
+    state, needed = call.effect, call.spec.permission
+    if call.snapshot.is_shadow or (needed is not None and needed not in (call.permissions or ())):
+        return
+    if state is None and (call.unclaimed or call.elsewhere is not None):
+        return  # the plan changed: that is asked first, when the call is carried out
+    if state is None or not (state.finished or state.open_sends or state.in_doubt or state.answer):
+        yield from asking_ahead(call, _matter(call, (yield from _request(call))))
+
+
+def _allowed(call: Call[EffectSpec], request: Request) -> Steps[str | None]:
+    """Return the question whose answer allows this send, None where no answer is needed; else ask. Raises: Declined."""
+    rule, state = call.spec.approving, call.effect
+    if rule is not None and rule.before:
+        return (yield from allowed(call, _matter(call, request)))
+    return state.send_new[2] if state is not None and state.send_new and state.sends_anew(request.digest) else None
+
+
+def _matter(call: Call[EffectSpec], request: Request) -> Matter:
+    shown: dict[str, Json] = {"effect": call.path, "key": str(request.key), "provider": call.spec.provider}
+    if call.spec.permission is not None:
+        shown["permission"] = call.spec.permission
+    without = ("redo",) if call.spec.arguments.watched else ("edit", "redo")
+    return Matter("before", request.exact, shown, without, f"{call.path} is to be sent to {call.spec.provider}")
+
+
 # ── sending ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -211,7 +250,7 @@ def _may_send(call: Call[EffectSpec], request: Request, state: EffectState | Non
     return True
 
 
-def _send(call: Call[EffectSpec], request: Request) -> Steps[Returned | None]:
+def _send(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps[Returned | None]:
     """One send; None when it did not land or its result could not be kept.
 
     The outcome is not waited for: what starts next makes both durable (design §5.1).
@@ -220,7 +259,7 @@ def _send(call: Call[EffectSpec], request: Request) -> Steps[Returned | None]:
     secrets = find_secrets(call.bound)
     if secrets:
         yield ReadSecrets(secrets)  # one that is not set must not leave an intent behind that nobody can close
-    attempt = yield from _intend(call, request)
+    attempt = yield from _intend(call, request, answer)
     if attempt is None:
         return None
     ended: Ended = yield Send(str(request.key))
@@ -230,7 +269,7 @@ def _send(call: Call[EffectSpec], request: Request) -> Steps[Returned | None]:
     return None
 
 
-def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:
+def _intend(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps[int | None]:
     """Make the intent durable. None: too much time passed since, so that nothing was sent.
 
     Crash: no intent and nothing sent, or an open intent that the next reader resolves.
@@ -251,6 +290,7 @@ def _intend(call: Call[EffectSpec], request: Request) -> Steps[int | None]:
         request_digest=request.digest,
         item_key=call.item_key,
         versions=call.versions,
+        answer=answer,
         branch=call.branch,
         permission=call.spec.permission,
     )

@@ -169,12 +169,19 @@ class Pace(Op):
 class Ask(Op):
     """Never answers: records the question, parks the branch and unwinds it with RunPaused.
 
-    With `once` the first branch that asks records it; others that find the same are only parked.
+    With `once` the first branch that asks records it; others that find the same are only parked. With `ahead` it is
+    recorded, not waited for, and the branch goes on: others are asked together with it.
     """
 
     question: QuestionAsked
     evidence: Artifact | None = None
     once: str = ""
+    ahead: bool = False
+
+
+@frozen
+class Park(Op):
+    """Never answers: what this branch would ask was asked ahead; it is parked and unwound with RunPaused."""
 
 
 @frozen

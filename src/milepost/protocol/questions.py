@@ -52,6 +52,12 @@ CHOICES: Mapping[QuestionKind, tuple[Choice, ...]] = {
         Choice("again", "Go on, and allow as much once more from here."),
         _STOP,
     ),
+    QuestionKind.APPROVAL: (
+        Choice("approve", "Allow exactly this; it is done when the run is resumed."),
+        Choice("edit", "Send it with other arguments, given as JSON, and nothing else.", ("request",)),
+        Choice("redo", "Run the step again; its new output is asked about anew."),
+        Choice("decline", "Do not do it. The plan is told so on each resume, and may go on without it."),
+    ),
     QuestionKind.STORE_WENT_BACK: (
         Choice("go-on-in-doubt", "Go on; every effect without a record is looked up or asked about before it is sent."),
         _STOP,
@@ -80,9 +86,10 @@ def ask(
 ) -> Ask:
     """Build the operation that asks. `number` is the count of records before it: it makes the id unique.
 
-    `without` leaves out choices that make no sense here. `once` names what several branches ask only once.
+    `without` leaves out choices that make no sense here; `evidence` is kept already when it is an Artifact.
+    `once` names what several branches ask only once.
     """
-    kept = small_artifact(evidence) if evidence is not None else None
+    kept = evidence if isinstance(evidence, Artifact) or evidence is None else small_artifact(evidence)
     question = QuestionAsked(
         at=at,
         question_id="q-" + digest(f"{run_id}\0{number}\0{kind}\0{path}".encode())[:10],

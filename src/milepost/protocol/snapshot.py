@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from milepost.protocol.answered import ANSWERED, doubt_effects
-from milepost.protocol.state import EffectState, Send, StepState
+from milepost.protocol.answered import ANSWERED, approval_asked, approval_given, doubt_effects
+from milepost.protocol.state import ApprovalState, EffectState, Send, StepState
 from milepost.protocol.used import Used
 from milepost.records.model import (
     ENDED,
@@ -60,6 +60,9 @@ class Snapshot:
     step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
     applied_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
+    approvals: dict[str, ApprovalState] = field(default_factory=dict)  # before a send or a start, by its path
+    reviews: dict[str, ApprovalState] = field(default_factory=dict)  # of an output, before its checkpoint
+    agents: set[str] = field(default_factory=set)  # who or what ran it
     refused: dict[str, set[str]] = field(default_factory=dict)  # effect path -> permissions the task did not hold
     accepted_plan: set[str] = field(default_factory=set)
     accepted_names: set[str] = field(default_factory=set)  # body/declared name: every call of it there
@@ -141,6 +144,18 @@ class Snapshot:
             self.children.setdefault(path.rpartition("/")[0], []).append(path)
         return state
 
+    def act_on(self, approvals: dict[str, ApprovalState], path: str) -> None:
+        """Note that what was allowed happened: from now on the answer covers each repetition of it."""
+        state = approvals.get(path)
+        if state is not None and state.given:
+            state.acted = True
+
+    def leave_unasked(self, path: str) -> None:
+        """Take back an open approval of what happened meanwhile, as a late landing or another answer says."""
+        for question in [q for q in self.questions.values() if q.path == path]:
+            if question.question_kind == QuestionKind.APPROVAL:
+                self.void[question.question_id] = self.questions.pop(question.question_id)
+
     def _brought(self, path: str) -> None:
         self._segment_brought = True
         while "/" in path:
@@ -163,6 +178,7 @@ class Snapshot:
 
 def _run_started(s: Snapshot, r: RunStarted) -> None:
     s.started, s.versions, s.in_doubt, s.limits = r, r.versions, r.in_doubt, r.limits
+    s.agents.add(r.agent)
 
 
 def _run_resumed(s: Snapshot, r: RunResumed) -> None:
@@ -173,6 +189,7 @@ def _run_resumed(s: Snapshot, r: RunResumed) -> None:
         s.fruitless += 1
     s.resumes, s.status, s.ended, s.limits = r.number, RunStatus.RUNNING, None, r.limits
     s._segment_ran = s._segment_brought = False
+    s.agents.add(r.agent)
     for _, send in s.open_intents():
         if send.resumed_at is None:
             send.resumed_at = r.at
@@ -192,7 +209,7 @@ def _cancel_entered(s: Snapshot, r: CancelEntered) -> None:
 def _run_ended(s: Snapshot, r: RunEnded) -> None:
     s.status, s.ended = RunStatus(r.status), r
     if s.status in ENDED:
-        s.void, s.questions = s.questions, {}
+        s.void, s.questions = {**s.void, **s.questions}, {}
     if s.in_doubt and not s.resumes:  # the last record that a fork copied
         doubt_effects(s)
 
@@ -211,6 +228,7 @@ def _step_started(s: Snapshot, r: StepStarted) -> None:
         state.heartbeat = None  # a cursor into other inputs
     state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
     state.inputs = r.inputs
+    s.act_on(s.approvals, r.path)
     state.status, state.kept, state.until, state.failure = Checkpoint.IN_PROGRESS, None, None, None
     s._segment_ran = True
 
@@ -228,6 +246,7 @@ def _step_verified(s: Snapshot, r: StepVerified) -> None:
     state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
     state.failure = state.until = state.accepted_inputs = state.heartbeat = None
     s.step_versions.pop(r.path, None)
+    s.act_on(s.reviews, r.path)
     if r.next_action:
         s.next_action = r.next_action
     s._brought(r.path)
@@ -272,6 +291,7 @@ def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
     state.until = state.answer = state.failure = None
     state.looks, state.in_doubt = 0, False
     state.branch = r.branch
+    s.act_on(s.approvals, r.path)
     s._segment_ran = True
 
 
@@ -291,6 +311,7 @@ def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
         if state.last is not None:
             s.applied_items[state.last.intent.effect, state.last.intent.item_key] = r.path
         state.applied, state.until, state.failure, state.send_new = r, None, None, None
+        s.leave_unasked(r.path)
         if r.next_action:
             s.next_action = r.next_action
         s._brought(r.path)
@@ -309,10 +330,15 @@ def _effect_shadowed(s: Snapshot, r: EffectShadowed) -> None:
 
 def _question_asked(s: Snapshot, r: QuestionAsked) -> None:
     s.questions[r.question_id] = r
+    if r.question_kind == QuestionKind.APPROVAL:
+        approval_asked(s, r)
 
 
 def _answer_entered(s: Snapshot, r: AnswerEntered) -> None:
-    question = s.questions.pop(r.question_id)
+    question = s.questions[r.question_id]
+    if question.question_kind == QuestionKind.APPROVAL and not approval_given(s, question, r):
+        return
+    del s.questions[r.question_id]
     s.answered[r.question_id] = (question, r)
     if r.choice == "stop":
         s.stopped = True

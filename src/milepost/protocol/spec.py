@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from milepost.protocol.approving import Approving
 from milepost.protocol.limits import Limits
 from milepost.protocol.policy import Retry
 from milepost.protocol.reads import Read
@@ -69,6 +70,7 @@ class Spec:
     versions: Mapping[str, str]
     where: str  # MODULE:QUALNAME, for people
     doc: str
+    approving: Approving | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from milepost.records.canonical import Json
 from milepost.records.model import (
     AnswerEntered,
     Checkpoint,
@@ -14,6 +17,7 @@ from milepost.records.model import (
     OutcomeRecorded,
     OutputRecorded,
     Pointer,
+    QuestionAsked,
     StepFailedNoted,
     StepVerified,
 )
@@ -61,6 +65,57 @@ class Send:
         return self.outcome is None or self.outcome.outcome == Outcome.UNKNOWN
 
 
+def settled_after(question: QuestionAsked, choices: Sequence[str]) -> int:
+    """Return how many of the accepted answers, in their order, settle a question; 0 while more are needed.
+
+    One does, unless several must approve: then so many, or the first that says anything else.
+    """
+    needed = int(question.about.get("approvals", 1))
+    for number, choice in enumerate(choices, 1):
+        if choice != "approve" or number >= needed:
+            return number
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Arguments that a person put in the place of the plan's: where they are, by whom, in answer to what."""
+
+    arguments: Pointer
+    by: str
+    question_id: str
+
+    def to_json(self) -> dict[str, Json]:
+        return {"arguments": self.arguments.to_json(), "by": self.by, "question_id": self.question_id}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Edit:
+        return Edit(Pointer(**data["arguments"]), data["by"], data["question_id"])
+
+
+@dataclass(slots=True)
+class ApprovalState:
+    """The last question whether a call may happen, and what was entered of its answers: nothing, or what settles it."""
+
+    question: QuestionAsked
+    order: int  # how many records were folded before it
+    given: list[AnswerEntered] = field(default_factory=list)
+    acted: bool = False  # an intent, a start or a checkpoint rests on it
+
+    @property
+    def needed(self) -> int:
+        return int(self.question.about["approvals"])
+
+    @property
+    def edit(self) -> Edit | None:
+        """Return the edit that stands: made in answer to this question, or before it and asked about in it."""
+        last = self.given[-1] if self.given else None
+        if last is not None and last.request is not None:
+            return Edit(last.request, last.by, last.question_id)
+        before = self.question.about.get("edit")
+        return Edit.from_json(before) if before is not None else None
+
+
 @dataclass(slots=True)
 class EffectState:
     """Where one effect stands. `applied` is final."""
@@ -75,7 +130,7 @@ class EffectState:
     failure: OutcomeRecorded | None = None  # final: the plan was told so
     until: str | None = None
     accepted_request: str | None = None  # digest: keep what was applied although the request differs
-    send_new: tuple[str, int] | None = None  # digest and number of the answer that allows another request
+    send_new: tuple[str, int, str] | None = None  # digest, number and question of the answer that allows another one
     answer: AnswerEntered | None = None  # to outcome_unknown, not yet acted on
     answered_result: Pointer | None = None
     shadowed: EffectShadowed | None = None  # of a shadow run: it would have been sent

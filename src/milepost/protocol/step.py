@@ -11,6 +11,7 @@ from typing import Any
 
 from milepost.errors import (
     ArgumentsChanged,
+    Declined,
     MilepostError,
     RecordTooLarge,
     Signal,
@@ -27,6 +28,7 @@ from milepost.protocol.manifest import keep_manifests
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import uncalled_question
+from milepost.protocol.reviewing import is_reviewed, may_stand, may_start
 from milepost.protocol.spec import WITHIN, WITHIN_MAX, StepSpec, label_of, own_versions
 from milepost.protocol.state import StepState
 from milepost.protocol.within import stay_within
@@ -68,7 +70,7 @@ class Kept:
 def step(call: Call[StepSpec]) -> Steps[Any]:
     """Bring one step to its checkpoint and return its output, the stored one if it is verified already.
 
-    Raises: StepFailed (recorded), a Signal (nothing recorded but the start given back), RunPaused by asking.
+    Raises: StepFailed, Declined (recorded), a Signal (nothing recorded but the start given back), RunPaused by asking.
     """
     yield from settle_changes(call)
     state = call.step
@@ -220,6 +222,7 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
         yield from ask_attempts_used(call, state.starts, str(state.failure.error) if state.failure else "")
     now = yield from stay_within(call, now)
     attempt = state.attempt + 1 if state is not None else 1
+    yield from may_start(call)
     _check_size(call)
     inputs = small_or_none(call.encoded)
     record = StepStarted(
@@ -283,7 +286,7 @@ def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s:
     yield Append((noted,), wait=final)
     if decision == "ask":
         yield from ask_attempts_used(call, state.starts, str(noted.error))
-    if leaves_as_it_is(error) or isinstance(error, (StepFailed, UndeclaredWrite)):
+    if leaves_as_it_is(error) or isinstance(error, (Declined, StepFailed, UndeclaredWrite)):
         raise error
     raise _step_failed(call, attempt, str(noted.error)) from error
 
@@ -315,7 +318,7 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
     Crash: before the checkpoint, an output that was kept is verified again without repeating the body.
     """
     spec = call.spec
-    if spec.verifiers and kept.artifacts:
+    if (spec.verifiers or is_reviewed(call)) and kept.artifacts:
         now = yield Now()
         yield Append((_output_recorded(call, kept, now.text),), kept.artifacts)
         kept = replace(kept, artifacts=[])
@@ -324,6 +327,8 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
         if problem is not None:
             yield from failed(call, kept.attempt, VerificationFailed(*problem), kept.duration_s)
             return False
+    if is_reviewed(call):
+        yield from may_stand(call, kept.output)
     now = yield Now()
     record = StepVerified(
         at=now.text,

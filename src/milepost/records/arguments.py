@@ -40,6 +40,7 @@ class ArgumentsCodec:
         parameters = list(inspect.signature(function).parameters.values())[1 if skip_first else 0 :]
         self._signature = inspect.Signature(parameters)
         self._refuse_unknown(unwatched)
+        self.parameters = tuple(p.name for p in parameters)
         self.watched = tuple(p.name for p in parameters if p.name not in unwatched)
         hints = function_annotations(function, where=where)
         self._shapes = {p.name: self._shape(p, hints) for p in parameters if p.name not in unwatched}

@@ -67,8 +67,9 @@ class QuestionKind(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     ATTEMPTS_USED = "attempts_used"
     STORE_WENT_BACK = "store_went_back"
-    SHADOW_RESULT_NEEDED = "shadow_result_needed"
+    APPROVAL = "approval"
     LIMIT_REACHED = "limit_reached"
+    SHADOW_RESULT_NEEDED = "shadow_result_needed"
 
 
 class Pointer(NamedTuple):
@@ -158,6 +159,7 @@ class RunStarted(Record):
     sources: Pointer | None = None  # files among the inputs
     limits: Data = field(default_factory=dict)  # of the task, as declared then
     permissions: tuple[str, ...] = ()  # what the task held
+    agent: str = ""  # who or what runs it; nobody by that name approves what it asks
 
 
 @kind("run_resumed")
@@ -167,6 +169,7 @@ class RunResumed(Record):
     token: int
     holder: Data
     limits: Data = field(default_factory=dict)  # of the task, as declared now
+    agent: str = ""
 
 
 @kind("versions_changed")
@@ -402,7 +405,7 @@ class QuestionAsked(Record):
 @kind("answer_entered")
 @frozen_by_name
 class AnswerEntered(Record):
-    """The holder acts on an answer. `data` is what came with it (reference, result)."""
+    """The holder acts on an answer, of several to one question on each: what came with it, by which door, as whom."""
 
     question_id: str
     choice: str
@@ -411,6 +414,9 @@ class AnswerEntered(Record):
     note: str = ""
     ref: str | None = None
     result: Pointer | None = None
+    request: Pointer | None = None  # the arguments of an edited request, as JSON
+    door: str = ""
+    role: str = ""  # the entry of approvers= that let them answer
 
     def chain(self) -> str:
         return ""

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """What a person decided. `accepted` is False for a later answer, kept for the audit only."""
+    """What a person decided. `place` counts the answers to one question that were accepted, from 1.
+
+    0 is a later answer, kept for the audit only. `role` is the entry of `approvers=` that let them answer.
+    """
 
     question_id: str
     run_id: str
@@ -22,8 +25,15 @@ class AnswerRow:
     note: str = ""
     ref: str | None = None
     result: bytes | None = None  # JSON
-    accepted: bool = True
+    place: int = 1
     seal: bytes | None = None
+    request: bytes | None = None  # JSON: the arguments of an edited request
+    door: str = ""
+    role: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return self.place > 0
 
 
 @dataclass(frozen=True, slots=True)

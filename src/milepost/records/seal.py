@@ -108,7 +108,7 @@ class Sealer:
             return
         if row.seal is None:
             raise self._corrupt(_row_name(row), "it carries no seal, so it was not written with this run's key")
-        if not hmac.compare_digest(self._mac(_row_text(row)), row.seal):
+        if not any(hmac.compare_digest(self._mac(text), row.seal) for text in _row_texts(row)):
             raise self._corrupt(_row_name(row), "its seal does not fit what it says")
 
     def corrupt(self, record: Sealed, reason: str) -> CorruptRecord:
@@ -136,7 +136,7 @@ def _row_name(row: AnswerRow | CancelRow | ClaimRow) -> str:
 
 
 _ROW_DOMAINS: dict[type, bytes] = {
-    AnswerRow: b"milepost-answer-1\0",
+    AnswerRow: b"milepost-answer-2\0",
     CancelRow: b"milepost-cancel-1\0",
     ClaimRow: b"milepost-claim-1\0",
 }
@@ -149,10 +149,24 @@ def _row_text(row: AnswerRow | CancelRow | ClaimRow) -> bytes:
     return _ROW_DOMAINS[type(row)] + b"".join(pieces)
 
 
-def _piece(value: str | bytes | bool | None) -> bytes:
+def _row_texts(row: AnswerRow | CancelRow | ClaimRow) -> list[bytes]:
+    """Return what the seal of a row may cover: an answer of one person also as it was sealed before there were several.
+
+    Such a row has none of the fields that came since, so the old text covers all that it says.
+    """
+    texts = [_row_text(row)]
+    if isinstance(row, AnswerRow) and row.place in (0, 1) and not (row.request or row.door or row.role):
+        old = (row.question_id, row.run_id, row.choice, row.by, row.at, row.note, row.ref, row.result, row.accepted)
+        texts.append(b"milepost-answer-1\0" + b"".join(map(_piece, old)))
+    return texts
+
+
+def _piece(value: str | bytes | bool | int | None) -> bytes:
     match value:
         case None | bool():
             return b"%b;" % str(value).encode("ascii")
+        case int():
+            return b"int:%d;" % value
         case str():
             data, sort = value.encode("utf-8", "surrogatepass"), b"text"
         case bytes():

@@ -26,6 +26,7 @@ from milepost.protocol.ops import (
     LookUp,
     Observe,
     Op,
+    Park,
     Send,
     Steps,
     Verify,
@@ -37,7 +38,7 @@ from milepost.protocol.snapshot import parse_time
 from milepost.protocol.spec import EffectSpec
 from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
-from milepost.runtime.drive import protocol_of
+from milepost.runtime.drive import ahead_of, protocol_of
 from milepost.runtime.looking import only_look
 from milepost.runtime.perform import PERFORM
 from milepost.runtime.postbox import postbox
@@ -53,6 +54,18 @@ _pool = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="milepost-body")
 def awaitable(call: RuntimeCall) -> Coroutine[Any, Any, Any]:
     """Return what brings a named call to its end when it is awaited."""
     return call.scope.to_come(call.path, drive_call_async(call))
+
+
+async def drive_ahead_async(call: RuntimeCall) -> None:
+    """As `drive_ahead`, without blocking the loop. Crash: the same."""
+    call.scope.enter(call)
+    try:
+        await outlived(drive_async(ahead_of(call), call.scope.run, call), call)
+    except Signal as raised:
+        call.scope.signal(raised)
+        raise
+    finally:
+        call.scope.leave()
 
 
 async def drive_call_async(call: RuntimeCall) -> Any:
@@ -181,6 +194,12 @@ async def _park(run: ActiveRun) -> None:
 async def _ask(run: ActiveRun, call: RuntimeCall, op: Ask) -> None:
     if run.first_to_ask(op.once):
         await _append(run, call, perform.asked(op))
+    run.asking = True
+    if not op.ahead:
+        await _park(run)
+
+
+async def _park_here(run: ActiveRun, call: RuntimeCall, op: Park) -> None:
     run.asking = True
     await _park(run)
 
@@ -312,6 +331,7 @@ async def _threaded(run: ActiveRun, call: RuntimeCall, op: Op) -> Any:
 _PERFORM_ASYNC: dict[type[Op], Callable[[ActiveRun, Any, Any], Awaitable[Any]]] = {
     Append: _append,
     Ask: _ask,
+    Park: _park_here,
     Wait: _wait,
     Body: _body,
     Send: _send,

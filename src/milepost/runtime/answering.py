@@ -5,13 +5,18 @@ The first of each stands. A run with a seal key takes them only from somebody wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from milepost.errors import AlreadyAnswered, AnswerRefused, CorruptRecord, QuestionUnknown, RunEnded
+from milepost.protocol.state import settled_after
 from milepost.records.canonical import canonical, parse
 from milepost.records.identity import Identity
 from milepost.records.model import ENDED, Choice, QuestionAsked
 from milepost.records.rows import AnswerRow, CancelRow
 from milepost.records.seal import Sealer
 from milepost.records.written import decode_record
+from milepost.runtime.entitled import refuse_the_agent, role_of
 from milepost.runtime.opening import check_key, row_of
 from milepost.stores.contract import QuestionRow, RunRow, Store
 
@@ -35,6 +40,14 @@ def asked(row: QuestionRow) -> QuestionAsked:
     return record
 
 
+def settling(row: QuestionRow, answers: Sequence[AnswerRow]) -> Sequence[AnswerRow]:
+    """Return the accepted ones among a question's answers once they settle it; none while more are needed."""
+    accepted = sorted((a for a in answers if a.accepted), key=lambda a: a.place)
+    if not accepted:
+        return ()
+    return accepted[: settled_after(asked(row), [a.choice for a in accepted])]
+
+
 def answer_question(
     store: Store,
     question_id: str,
@@ -46,27 +59,57 @@ def answer_question(
     note: str = "",
     ref: str | None = None,
     result: str | None = None,
+    request: str | None = None,
 ) -> AnswerRow:
-    """Record what a person decided; `result` is JSON. The run acts on it when it is resumed.
+    """Record what a person decided. The run acts on it when it is resumed and as many have answered as must.
 
-    Every door comes through here; `by` is who it knows to be there, never what somebody typed.
-
-    Raises: QuestionUnknown, AnswerRefused, AlreadyAnswered (the given one is kept in the audit all the same),
-    SealKeyMissing, CorruptRecord when the answer that stands was not given with the run's key.
+    Every door comes through here; `by` is who it knows to be there, never what somebody typed. `result` is JSON;
+    `request`, for an edit, is the JSON object of arguments that the evidence shows, changed.
+    Raises: QuestionUnknown, AnswerRefused (also of whoever may not, or did already), AlreadyAnswered (kept in the audit
+    all the same), SealKeyMissing, CorruptRecord when an answer that stands was not given with the run's key.
     Crash: as if not given, or given.
     """
     row = find_question(store, question_id)
-    _check_needs(question_id, _chosen(row, choice), ref, result)
-    data = None if result is None else _json(question_id, result)
-    sealer = _sealer(row_of(store, row.run_id), seal_key)
-    # Sealed as a later one when it is, so that nobody can make it the one that stands by deleting the first.
-    is_first = not any(a.accepted for a in store.answers(row.run_id) if a.question_id == question_id)
-    given = sealer.sealed(AnswerRow(question_id, row.run_id, choice, by.name, at, note, ref, data, accepted=is_first))
-    stands = store.answer(given)
-    if stands != given:
-        sealer.check_row(stands)
-        raise AlreadyAnswered(question_id=question_id, choice=stands.choice, by=stands.by, at=stands.at)
-    return stands
+    question, run = asked(row), row_of(store, row.run_id)
+    _check_needs(question_id, _chosen(question, choice), {"ref": ref, "result": result, "request": request})
+    refuse_the_agent(question, run, by)
+    given = AnswerRow(
+        question_id,
+        row.run_id,
+        choice,
+        by.name,
+        at,
+        note,
+        ref,
+        _json(question_id, "result", result),
+        request=_json(question_id, "request", request),
+        door=by.door,
+        role=role_of(question, by),
+    )
+    return _placed(store, row, given, _sealer(run, seal_key))
+
+
+def _placed(store: Store, row: QuestionRow, given: AnswerRow, sealer: Sealer) -> AnswerRow:
+    """Give an answer the next place, or keep it for the audit. Raises: AlreadyAnswered, AnswerRefused, CorruptRecord.
+
+    Crash: as if not given, or given.
+    """
+    while True:  # each time somebody else took a place, of which there are as many as approvals are needed
+        there = [a for a in store.answers(row.run_id) if a.question_id == row.question_id and a.accepted]
+        for answer in there:
+            sealer.check_row(answer)
+        settled = settling(row, there)
+        if settled:
+            stands = settled[-1]
+            store.answer(sealer.sealed(replace(given, place=0)))
+            raise AlreadyAnswered(question_id=row.question_id, choice=stands.choice, by=stands.by, at=stands.at)
+        own = next((a for a in there if a.by == given.by), None)
+        if own is not None:
+            reason = f"{own.by} answered {own.choice!r} at {own.at}; somebody else must answer as well"
+            raise AnswerRefused(question_id=row.question_id, reason=reason)
+        placed = sealer.sealed(replace(given, place=len(there) + 1))
+        if store.answer(placed) == placed:
+            return placed
 
 
 def ask_to_cancel(store: Store, run_id: str, *, seal_key: bytes | None, by: str, at: str, note: str = "") -> None:
@@ -88,29 +131,37 @@ def _sealer(row: RunRow, seal_key: bytes | None) -> Sealer:
     return Sealer(row.run_id, seal_key if row.seal_name is not None else None)
 
 
-def _chosen(row: QuestionRow, name: str) -> Choice:
-    choices = asked(row).choices
+def _chosen(question: QuestionAsked, name: str) -> Choice:
+    choices = question.choices
     found = next((choice for choice in choices if choice.name == name), None)
     if found is None:
         names = ", ".join(choice.name for choice in choices)
-        raise AnswerRefused(question_id=row.question_id, reason=f"there is no choice {name!r}; its choices are {names}")
+        reason = f"there is no choice {name!r}; its choices are {names}"
+        raise AnswerRefused(question_id=question.question_id, reason=reason)
     return found
 
 
-def _check_needs(question_id: str, choice: Choice, ref: str | None, result: str | None) -> None:
-    for name, given in (("ref", ref), ("result", result)):
-        if given is not None and name not in choice.needs:
+_NEEDED = {
+    "result": "what the effect would have returned, as JSON (null if nothing)",
+    "request": "the arguments to send instead, as the JSON object that the evidence shows",
+}
+"""What a choice cannot do without, in words; a reference may be unknown."""
+
+
+def _check_needs(question_id: str, choice: Choice, given: Mapping[str, str | None]) -> None:
+    for name, value in given.items():
+        if value is not None and name not in choice.needs:
             raise AnswerRefused(question_id=question_id, reason=f"the choice {choice.name!r} takes no {name}")
-    if "result" in choice.needs and result is None:
-        reason = (
-            f"the choice {choice.name!r} needs --result: what the effect would have returned, as JSON (null if nothing)"
-        )
-        raise AnswerRefused(question_id=question_id, reason=reason)
+        if value is None and name in choice.needs and name in _NEEDED:
+            reason = f"the choice {choice.name!r} needs --{name}: {_NEEDED[name]}"
+            raise AnswerRefused(question_id=question_id, reason=reason)
 
 
-def _json(question_id: str, text: str) -> bytes:
+def _json(question_id: str, name: str, text: str | None) -> bytes | None:
+    if text is None:
+        return None
     try:
         return canonical(parse(text.encode("utf-8")))
     except ValueError as error:
-        reason = f"the result is not JSON ({error}); a text is written as '\"…\"'"
+        reason = f"the {name} is not JSON ({error}); a text is written as '\"…\"'"
         raise AnswerRefused(question_id=question_id, reason=reason) from None

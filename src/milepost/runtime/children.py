@@ -6,13 +6,21 @@ A child finds MILEPOST_RUN, which is set while a run is active here. Called by t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import platform
+from collections.abc import Mapping, Sequence
 
 from milepost.errors import OutsideRun
 
 RUN_VARIABLE = "MILEPOST_RUN"
 """`PID RUN_ID` of the process and a run that is active in it."""
+AGENT_VARIABLE = "MILEPOST_AGENT"
+"""Names who or what runs a task here; without it, it is the task itself on this machine."""
 _before: str | None = None  # what this process found there: it may be a child itself
+
+
+def agent_of(environ: Mapping[str, str], task: str) -> str:
+    """Return who or what runs a task: nobody by that name answers what it asks."""
+    return environ.get(AGENT_VARIABLE) or f"agent:{task}@{platform.node()}"
 
 
 def announce(run_ids: Sequence[str]) -> None:
@@ -29,6 +37,12 @@ def announce(run_ids: Sequence[str]) -> None:
         os.environ.pop(RUN_VARIABLE, None)
 
 
+def started_by_a_run() -> str | None:
+    """Return the run that started this process, None when it was none."""
+    found = os.environ.get(RUN_VARIABLE)
+    return found.partition(" ")[2] if found and not _is_own(found) else None
+
+
 def refuse_strangers(name: str, *, is_active: bool) -> None:
     """Refuse a call outside any run while one is active here or in the process that started this one.
 
@@ -36,9 +50,8 @@ def refuse_strangers(name: str, *, is_active: bool) -> None:
     """
     if is_active:
         raise OutsideRun(path=name, reason="a run is active in this process, but this thread does not belong to it")
-    found = os.environ.get(RUN_VARIABLE)
-    if found and not _is_own(found):
-        run_id = found.partition(" ")[2]
+    run_id = started_by_a_run()
+    if run_id is not None:
         raise OutsideRun(path=name, reason=f"this process was started by run {run_id}, but does not belong to it")
 
 

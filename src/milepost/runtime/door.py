@@ -7,6 +7,7 @@ Writes nothing. Called by `start`.
 from __future__ import annotations
 
 from milepost.errors import (
+    ApprovalNeeded,
     AttemptsUsed,
     LeaseLost,
     LeaseTaken,
@@ -39,8 +40,9 @@ _QUESTIONS: dict[str, type[QuestionError]] = {
     QuestionKind.OUTCOME_UNKNOWN: OutcomeUnknown,
     QuestionKind.ATTEMPTS_USED: AttemptsUsed,
     QuestionKind.STORE_WENT_BACK: StoreWentBack,
-    QuestionKind.SHADOW_RESULT_NEEDED: ShadowResultNeeded,
+    QuestionKind.APPROVAL: ApprovalNeeded,
     QuestionKind.LIMIT_REACHED: LimitReached,
+    QuestionKind.SHADOW_RESULT_NEEDED: ShadowResultNeeded,
 }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from milepost.errors import Signal, StepFailed
+from milepost.protocol.effect import ask_ahead as effect_ahead
 from milepost.protocol.effect import effect
 from milepost.protocol.ops import Op, Steps, Within
 from milepost.protocol.pause import pause
+from milepost.protocol.reviewing import ask_ahead as step_ahead
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.step import step
 from milepost.runtime import crash
@@ -22,6 +24,23 @@ def protocol_of(call: RuntimeCall) -> Steps[Any]:
     if isinstance(call.spec, EffectSpec):
         return effect(call)
     return pause(call) if call.spec.waits else step(call)
+
+
+def ahead_of(call: RuntimeCall) -> Steps[None]:
+    """Return what asks for the approval of one of many calls, before any of them is carried out."""
+    return effect_ahead(call) if isinstance(call.spec, EffectSpec) else step_ahead(call)
+
+
+def drive_ahead(call: RuntimeCall) -> None:
+    """Ask for the approval of a call that is carried out later. Crash: as `ahead_of`."""
+    call.scope.enter(call)
+    try:
+        drive(ahead_of(call), call.scope.run, call)
+    except Signal as raised:
+        call.scope.signal(raised)
+        raise
+    finally:
+        call.scope.leave()
 
 
 def drive_call(call: RuntimeCall) -> Any:

@@ -39,7 +39,9 @@ from milepost.records.model import (
     RunStatus,
     VersionsNoted,
 )
+from milepost.records.rows import AnswerRow
 from milepost.runtime.active import ActiveRun
+from milepost.runtime.children import agent_of
 from milepost.runtime.files import put_back
 from milepost.runtime.limiting import declared_limits
 from milepost.runtime.registry import spec_of
@@ -144,6 +146,7 @@ def resumed(run: ActiveRun) -> Steps[None]:
         at=now.text,
         number=run.snapshot.resumes + 1,
         token=run.lease.token,
+        agent=agent_of(run.options.environ, run.task.name),
         holder={"host": holder.host, "pid": holder.pid, "since": holder.since},
         limits=declared_limits(run.task),
     )
@@ -151,23 +154,33 @@ def resumed(run: ActiveRun) -> Steps[None]:
 
 
 def _enter_answers(answers: Any) -> Steps[None]:
-    """Enter what people decided. Crash: an answer that is not entered yet is entered by the next resume."""
+    """Enter what people decided, whole. Crash: nothing is entered and the next resume enters it; or all of it is."""
     now = yield Now()
-    for question, answer in answers:
-        artifacts: list[Artifact] = []
-        if answer.result is not None:
-            artifacts.append(Artifact(Pointer(digest(answer.result), len(answer.result)), answer.result))
-        record = AnswerEntered(
-            at=now.text,
-            question_id=question.question_id,
-            choice=answer.choice,
-            by=answer.by,
-            answered_at=answer.at,
-            note=answer.note,
-            ref=answer.ref,
-            result=artifacts[0].pointer if artifacts else None,
-        )
-        yield Append((record,), artifacts, wait=True)
+    artifacts: list[Artifact] = []
+    yield Append([_entered(answer, now.text, artifacts) for _, answer in answers], artifacts, wait=True)
+
+
+def _entered(answer: AnswerRow, at: str, artifacts: list[Artifact]) -> AnswerEntered:
+    return AnswerEntered(
+        at=at,
+        question_id=answer.question_id,
+        choice=answer.choice,
+        by=answer.by,
+        answered_at=answer.at,
+        note=answer.note,
+        ref=answer.ref,
+        result=_carried(answer.result, artifacts),
+        request=_carried(answer.request, artifacts),
+        door=answer.door,
+        role=answer.role,
+    )
+
+
+def _carried(data: bytes | None, artifacts: list[Artifact]) -> Pointer | None:
+    if data is None:
+        return None
+    artifacts.append(Artifact(Pointer(digest(data), len(data)), data))
+    return artifacts[-1].pointer
 
 
 def _check_cancel(run: ActiveRun, world: World) -> None:

@@ -34,6 +34,11 @@ def me(clock: Clock) -> Holder:
     return Holder(platform.node(), _boot_id(), os.getpid(), format_time(clock.now()))
 
 
+def is_on_this_machine(holder: Holder) -> bool:
+    """Say whether a holder runs, or ran, under the kernel that runs here: its process number means something."""
+    return (holder.host, holder.boot_id) == (platform.node(), _boot_id())
+
+
 @cache
 def _boot_id() -> str:
     try:

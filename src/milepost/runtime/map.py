@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from milepost.errors import BadOption, Signal
-from milepost.runtime.adrive import drive_call_async
-from milepost.runtime.drive import drive_call
+from milepost.runtime.adrive import drive_ahead_async, drive_call_async
+from milepost.runtime.drive import drive_ahead, drive_call
 from milepost.runtime.scope import AnySpec, RuntimeCall, Scope
 from milepost.runtime.shield import outlive
 
@@ -29,7 +29,12 @@ def named_calls(scope: Scope, spec: AnySpec, items: Iterable[Any], concurrency: 
 
 
 def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
-    """Carry out calls in threads, at most so many at once; results in the order of the items."""
+    """Carry out calls in threads, at most so many at once; results in the order of the items.
+
+    Where items need approval, all of them are asked about first: none has to wait for another's answer.
+    """
+    for call in calls if _ask_ahead(calls) else ():
+        drive_ahead(call)
     if concurrency == 1 or len(calls) < 2:
         return [drive_call(call) for call in calls]
     results: list[Any] = [None] * len(calls)
@@ -81,6 +86,10 @@ async def _mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
     return results
 
 
+def _ask_ahead(calls: list[RuntimeCall]) -> bool:
+    return len(calls) > 1 and calls[0].spec.approving is not None and calls[0].spec.approving.before
+
+
 async def _each(calls: list[RuntimeCall], concurrency: int, errors: list[BaseException]) -> list[Any]:
     results: list[Any] = [None] * len(calls)
     waiting = iter(range(len(calls)))
@@ -95,6 +104,8 @@ async def _each(calls: list[RuntimeCall], concurrency: int, errors: list[BaseExc
                 errors.append(error)
 
     with suppress(asyncio.CancelledError):  # it is among the errors, with what the items made of it
+        for call in calls if _ask_ahead(calls) else ():
+            await drive_ahead_async(call)
         await asyncio.gather(*(work() for _ in range(min(concurrency, len(calls)))))
     return results
 

@@ -34,7 +34,7 @@ class Opened:
     counts: dict[str, int] = field(default_factory=dict)
     chains_there: set[str] = field(default_factory=set)  # read or not
     records: list[tuple[StoredRecord, Record]] = field(default_factory=list)
-    answers: dict[str, AnswerRow] = field(default_factory=dict)  # to open questions
+    answers: dict[str, list[AnswerRow]] = field(default_factory=dict)  # that settle open questions
     checked: dict[str, bytes] = field(default_factory=dict)  # artifacts read and checked already, so many bytes at most
     refusal: RefusedError | None = None
 

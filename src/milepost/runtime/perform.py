@@ -28,6 +28,7 @@ from milepost.protocol.ops import (
     Observe,
     Op,
     Pace,
+    Park,
     ReadSecrets,
     Send,
     SupplyResult,
@@ -108,11 +109,18 @@ def ask(run: ActiveRun, call: RuntimeCall, op: Ask) -> None:
     if run.first_to_ask(op.once):
         append(run, call, asked(op))
     run.asking = True
+    if not op.ahead:
+        park(run)
+
+
+def park_here(run: ActiveRun, call: RuntimeCall, op: Park) -> None:
+    """Unwind this branch with the others: its question was asked ahead."""
+    run.asking = True
     park(run)
 
 
 def asked(op: Ask) -> Append:
-    return Append((op.question,), (op.evidence,) if op.evidence else (), wait=True)
+    return Append((op.question,), (op.evidence,) if op.evidence else (), wait=not op.ahead)
 
 
 def wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
@@ -291,6 +299,7 @@ PERFORM: dict[type[Op], Handler] = {
     Wait: wait,
     Pace: pace,
     Ask: ask,
+    Park: park_here,
     MaySend: may_send,
     Claim: claim,
     TakeClaim: take_claim,

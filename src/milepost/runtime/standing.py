@@ -15,6 +15,8 @@ from pathlib import Path
 
 from milepost.protocol.snapshot import Snapshot, age, parse_time
 from milepost.records.model import ENDED, RunStatus
+from milepost.records.rows import AnswerRow
+from milepost.runtime.answering import settling
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import me
 from milepost.runtime.opening import read_snapshot

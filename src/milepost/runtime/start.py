@@ -36,6 +36,7 @@ from milepost.records.seal import Sealer, key_name
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.adrive import drive_async, outlived
+from milepost.runtime.children import agent_of
 from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.door import told
 from milepost.runtime.drive import drive
@@ -175,6 +176,7 @@ def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) ->
         inputs_fingerprint=fingerprint(encoded, run.seal_key),
         versions=task.versions(),
         family=run_id,
+        agent=agent_of(run.options.environ, task.name),
         sources=sources.pointer if sources is not None else None,
         shadow=run.options.shadow,
         limits=declared_limits(task),

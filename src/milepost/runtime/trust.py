@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMissing
 from milepost.errors import CorruptRecord, RefusedError
 from milepost.protocol.snapshot import Snapshot
-from milepost.protocol.state import EffectState
+from milepost.protocol.state import EffectState, settled_after
 from milepost.records.canonical import digest, parse
 from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed, RunStatus
 from milepost.records.rows import AnswerRow
@@ -84,22 +84,34 @@ def check_questions(store: Store, opened: Opened) -> None:
             raise _corrupt(opened, f"question {q.question_id}", "the inbox shows another one than the journal asks")
 
 
-def offered_answers(store: Store, opened: Opened) -> dict[str, AnswerRow]:
-    """Return the answers that stand to open questions. Raises: CorruptRecord.
+def offered_answers(store: Store, opened: Opened) -> dict[str, list[AnswerRow]]:
+    """Return the answers that settle open questions. Raises: CorruptRecord.
 
     With a seal key its giver must have had it. Without one, at least its question must offer it: any other answer was
     not given through our doors.
     """
     questions = opened.snapshot.questions
     given = store.answers(opened.row.run_id) if questions else []
-    answers = {row.question_id: row for row in given if row.accepted and row.question_id in questions}
-    for name, row in answers.items():
-        opened.sealer.check_row(row)
-        offered = [choice.name for choice in questions[name].choices]
-        if row.choice not in offered:
-            reason = f"it chooses {row.choice[:80]!r}, the question offers {', '.join(offered)}"
-            raise _corrupt(opened, f"the answer to {name}", reason)
-    return answers
+    answers: dict[str, list[AnswerRow]] = {}
+    for row in sorted(given, key=lambda row: row.place):
+        if row.accepted and row.question_id in questions:
+            _check_offered(opened, questions[row.question_id], row)
+            answers.setdefault(row.question_id, []).append(row)
+    settled = {name: settled_after(questions[name], [row.choice for row in rows]) for name, rows in answers.items()}
+    return {name: rows[: settled[name]] for name, rows in answers.items() if settled[name]}
+
+
+def _check_offered(opened: Opened, question: QuestionAsked, row: AnswerRow) -> None:
+    """Check that an answer was given with the run's key, is offered, and is not of whoever asked."""
+    opened.sealer.check_row(row)
+    offered = [choice.name for choice in question.choices]
+    reason = ""
+    if row.choice not in offered:
+        reason = f"it chooses {row.choice[:80]!r}, the question offers {', '.join(offered)}"
+    elif row.by in question.about.get("agents", ()):
+        reason = f"it is by {row.by[:80]!r}, who runs the task and cannot allow what it asks"
+    if reason:
+        raise _corrupt(opened, f"the answer to {row.question_id}", reason)
 
 
 def check_cancel(opened: Opened) -> None:

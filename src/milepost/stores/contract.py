@@ -230,13 +230,13 @@ class Store(Protocol):
         """Return open questions (with closed=True all), oldest first, of one run or of all."""
 
     def answer(self, answer: AnswerRow) -> AnswerRow:
-        """Record an answer without a lease; return the one that stands (maybe another's).
+        """Record an answer without a lease; return it. If another one has its place, return that and record nothing.
 
-        Crash: as if not given, or given. A later answer is kept with accepted=False.
+        One with place 0 has no place to lose: it is kept for the audit. Crash: as if not given, or given.
         """
 
     def answers(self, run_id: str) -> list[AnswerRow]:
-        """Return all answers of a run, first ones and later ones, oldest first."""
+        """Return all answers of a run, accepted ones and later ones, oldest first."""
 
     def cancel(self, asked: CancelRow) -> None:
         """Ask a run to end, without a lease. The first request stands. Crash: asked or not asked."""

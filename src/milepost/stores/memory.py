@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -227,17 +227,17 @@ class MemoryStore:
         return [q for q in found if run_id in (None, q.run_id) and (closed or not q.closed)]
 
     def answer(self, answer: AnswerRow) -> AnswerRow:
-        """Record an answer; return the one that stands. Raises: QuestionUnknown."""
+        """Record an answer; return it, or the one in its place. Raises: QuestionUnknown."""
         with self._lock:
             question = self._questions.get(answer.question_id)
             if question is None or question.run_id != answer.run_id:
                 raise QuestionUnknown(question_id=answer.question_id, location=self.location)
-            standing = next(self._accepted(answer.question_id), None)
-            self._answers.append(replace(answer, accepted=standing is None))
-            return standing or self._answers[-1]
-
-    def _accepted(self, question_id: str) -> Iterator[AnswerRow]:
-        return (a for a in self._answers if a.question_id == question_id and a.accepted)
+            place = (answer.question_id, answer.place)
+            taken = (a for a in self._answers if a.accepted and (a.question_id, a.place) == place)
+            standing = next(taken, None)
+            if standing is None:
+                self._answers.append(answer)
+            return standing or answer
 
     def answers(self, run_id: str) -> list[AnswerRow]:
         with self._lock:

@@ -22,6 +22,7 @@ KIND_CHOICES = {
     QuestionKind.OUTCOME_UNKNOWN: ["applied", "not-applied", "stop"],
     QuestionKind.ATTEMPTS_USED: ["again", "stop"],
     QuestionKind.LIMIT_REACHED: ["again", "stop"],
+    QuestionKind.APPROVAL: ["approve", "edit", "redo", "decline"],
     QuestionKind.STORE_WENT_BACK: ["go-on-in-doubt", "stop"],
     QuestionKind.SHADOW_RESULT_NEEDED: ["give", "again", "stop"],
 }

@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 from desk import Desk
+from people import ADA, BOB, says
 from provider import Provider
 
 from milepost import Folder, Key, Sql, StepFailed, effect, step, task
-from milepost.errors import PlanChanged, RequestChanged, RunEnded, SourceChanged, SourceChangedMeanwhile
+from milepost.errors import (
+    AlreadyAnswered,
+    PlanChanged,
+    RequestChanged,
+    RunEnded,
+    SourceChanged,
+    SourceChangedMeanwhile,
+)
 
 
 class Counting:
@@ -153,9 +161,9 @@ def test_stop_ends_the_run_and_closes_its_questions(desk: Desk, orders: Path) ->
 def test_the_second_answer_is_told_who_answered_and_kept_in_the_audit(desk: Desk, orders: Path) -> None:
     plan, _ = changed(desk, orders)
     question = desk.question
-    desk.answer("keep", question=question)
-    stands = desk.answer("redo", question=question)
-    assert (stands.choice, stands.by) == ("keep", "ada")
+    says(desk, ADA, "keep", of=question)
+    with pytest.raises(AlreadyAnswered, match="'keep' by ada@office"):
+        says(desk, BOB, "redo", of=question)
     assert desk.resume(plan) == 2
     assert [(a.choice, a.accepted) for a in desk.store.answers("r")] == [("keep", True), ("redo", False)]
 

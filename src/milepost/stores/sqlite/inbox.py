@@ -6,7 +6,6 @@ A claim is the exception that needs the token, like every write of a run. Called
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 
 from milepost.errors import LeaseLost, QuestionUnknown
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
@@ -16,16 +15,17 @@ from milepost.stores.sqlite.queries import SQL
 
 
 def answer(writer: Writer, given: AnswerRow) -> AnswerRow:
-    """Record an answer; return the one that stands. Crash: as if not given, or given.
+    """Record an answer; return it, or the one that stands in its place. Crash: as if not given, or given.
 
     Raises: QuestionUnknown when the run has no such question.
     """
     with writer.transaction("answer") as connection:
         if not connection.execute(SQL["question_known"], (given.question_id, given.run_id)).fetchone():
             raise QuestionUnknown(question_id=given.question_id, location=writer.location)
-        found = connection.execute(SQL["accepted_answer"], (given.question_id,)).fetchone()
-        connection.execute(SQL["add_answer"], _answer_values(given, accepted=found is None))
-    return replace(given, accepted=True) if found is None else rows.answer(found)
+        found = connection.execute(SQL["answer_in_place"], (given.question_id, given.place)).fetchone()
+        if found is None:
+            connection.execute(SQL["add_answer"], _answer_values(given))
+    return given if found is None else rows.answer(found)
 
 
 def cancel(writer: Writer, asked: CancelRow) -> None:
@@ -51,9 +51,9 @@ def _owner(connection: sqlite3.Connection, key: str) -> ClaimRow:
     return rows.claim(connection.execute(SQL["claim"], (key,)).fetchone())
 
 
-def _answer_values(given: AnswerRow, *, accepted: bool) -> tuple[object, ...]:
+def _answer_values(given: AnswerRow) -> tuple[object, ...]:
     words = (given.question_id, given.choice, given.by, given.at, given.note)
-    return (*words, given.ref, given.result, accepted, given.seal)
+    return (*words, given.ref, given.result, given.place, given.seal, given.request, given.door, given.role)
 
 
 def _claim_values(wanted: ClaimRow) -> tuple[object, ...]:

@@ -165,21 +165,22 @@ WHERE (:run_id IS NULL OR r.run_id = :run_id) AND (:closed OR q.closed = 0) ORDE
 -- Whether there is a question of this id in this run.
 SELECT 1 FROM questions q JOIN runs r ON r.number = q.run WHERE q.question_id = ? AND r.run_id = ?
 
--- name: accepted_answer
--- The answer that stands.
-SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.accepted,
-  a.seal
+-- name: answer_in_place
+-- Whose answer stands in a place; none in place 0, where later ones are kept.
+SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.place,
+  a.seal, a.request, a.door, a.role
 FROM answers a JOIN questions q USING (question_id) JOIN runs r ON r.number = q.run
-WHERE a.question_id = ? AND a.accepted = 1
+WHERE a.question_id = ? AND a.place = ? AND a.place > 0
 
 -- name: add_answer
--- An answer, the first or a later one.
-INSERT INTO answers (question_id, choice, by, at, note, ref, result, accepted, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- An answer, one that counts or a later one.
+INSERT INTO answers (question_id, choice, by, at, note, ref, result, place, seal, request, door, role)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: answers
 -- All answers of a run, oldest first.
-SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.accepted,
-  a.seal
+SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.place,
+  a.seal, a.request, a.door, a.role
 FROM runs r JOIN questions q ON q.run = r.number JOIN answers a ON a.question_id = q.question_id
 WHERE r.run_id = ? ORDER BY a.number
 

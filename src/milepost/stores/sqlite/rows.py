@@ -77,8 +77,7 @@ def question(row: tuple[Any, ...]) -> QuestionRow:
 
 
 def answer(row: tuple[Any, ...]) -> AnswerRow:
-    question_id, run_id, choice, by, at, note, ref, result, accepted, seal = row
-    return AnswerRow(question_id, run_id, choice, by, at, note, ref, result, bool(accepted), seal)
+    return AnswerRow(*row)
 
 
 def claim(row: tuple[Any, ...]) -> ClaimRow:

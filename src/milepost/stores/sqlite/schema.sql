@@ -90,7 +90,7 @@ CREATE TABLE questions (
 
 CREATE INDEX questions_by_run ON questions (run);
 
--- All answers; the accepted one stands, later ones are kept for the audit.
+-- All answers. Those that count have a place among the answers to their question; in place 0 later ones are kept.
 CREATE TABLE answers (
   number      INTEGER PRIMARY KEY,
   question_id TEXT NOT NULL REFERENCES questions (question_id),
@@ -100,12 +100,15 @@ CREATE TABLE answers (
   note        TEXT NOT NULL,
   ref         TEXT,
   result      BLOB,
-  accepted    INTEGER NOT NULL,
-  seal        BLOB
+  place       INTEGER NOT NULL,
+  seal        BLOB,
+  request     BLOB,
+  door        TEXT NOT NULL,
+  role        TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX answers_by_question ON answers (question_id);
-CREATE UNIQUE INDEX answers_accepted ON answers (question_id) WHERE accepted = 1;
+CREATE UNIQUE INDEX answers_in_place ON answers (question_id, place) WHERE place > 0;
 
 -- Idempotency keys of scope="task". They outlive their run, hence no reference.
 CREATE TABLE claims (

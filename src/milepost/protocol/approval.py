@@ -1,0 +1,215 @@
+"""Approval: what keeps a call back until people allowed exactly this; written once for effects and steps. Pure.
+
+An answer is bound to the request, inputs, sources, versions, run and path that were shown: any difference voids it and
+asks anew, saying what changed. It is consumed by the intent or the start, not by the answer, and covers every later one
+of the same request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from milepost.errors import Declined
+from milepost.protocol.approving import Approving
+from milepost.protocol.call import Call
+from milepost.protocol.keep import keep_bytes
+from milepost.protocol.ops import Ask, Load, Moment, Now, Park, Steps
+from milepost.protocol.questions import ask, listed
+from milepost.protocol.request import Exact
+from milepost.protocol.snapshot import parse_time
+from milepost.protocol.state import ApprovalState
+from milepost.records.canonical import Json, canonical, digest, parse
+from milepost.records.compare import difference
+from milepost.records.model import AnswerEntered, QuestionKind
+
+SKEW_MAX = timedelta(minutes=5)
+"""How far in the future an answer may lie by this clock before its age cannot be told."""
+CHANGES_SAID = 3
+"""Differences in the sentence of a question asked anew; the evidence has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """What people are asked to allow: a request before it is sent, or an output before its checkpoint."""
+
+    when: str  # "before" or "after"
+    exact: Exact
+    shown: dict[str, Json]  # what the evidence says of it besides
+    without: tuple[str, ...]  # choices that make no sense here
+    head: str  # the sentence, without its summary
+
+
+def allowed(call: Call[Any], matter: Matter) -> Steps[str]:
+    """Return the question whose answer allows this now; else ask. Raises: Declined, the same on each resume."""
+    state = _asked(call, matter)
+    if state is not None and not state.given:
+        yield Park()  # asked together with others: nobody can have answered yet
+    now: Moment = yield Now()
+    why = yield from _not_allowed(call, matter, state, now.at)
+    if why is None:
+        assert state is not None
+        return state.question.question_id
+    yield (yield from _question(call, matter, why, now))
+    raise AssertionError("a question never goes on")
+
+
+def ask_ahead(call: Call[Any], matter: Matter) -> Steps[None]:
+    """Ask now what `allowed` would ask later, and go on: so the items of one call are asked about together.
+
+    Crash: asked or not asked; what is not asked yet is asked by the next resume.
+    """
+    state = _asked(call, matter)
+    now: Moment = yield Now()
+    if state is not None and (not state.given or _declined(state, matter) is not None):
+        return
+    why = yield from _not_allowed(call, matter, state, now.at)
+    if why is not None:
+        question: Ask = yield from _question(call, matter, why, now)
+        yield Ask(question.question, question.evidence, ahead=True)
+
+
+def _asked(call: Call[Any], matter: Matter) -> ApprovalState | None:
+    s = call.snapshot
+    return (s.approvals if matter.when == "before" else s.reviews).get(call.path)
+
+
+# ── whether what was answered allows this ───────────────────────────────────────────────────────────
+
+
+def _not_allowed(
+    call: Call[Any], matter: Matter, state: ApprovalState | None, now: datetime
+) -> Steps[list[str] | None]:
+    """Say why a person has to be asked; nothing in the list when nobody was asked before. None: it is allowed.
+
+    Raises: Declined.
+    """
+    if state is None:
+        return []
+    last = state.given[-1]
+    declined = _declined(state, matter)
+    if declined is not None:
+        raise Declined(run_id=call.run_id, path=call.path, by=declined.by, note=declined.note or "no reason given")
+    if last.choice == "redo":
+        return [f"it ran again, as {last.by} asked"]
+    if matter.exact.unusable:
+        return [matter.exact.unusable]
+    changes = yield from _changes(call, matter, state)
+    if last.choice == "decline":
+        return [f"{last.by} declined another one", *changes]
+    if last.choice == "edit" and state.needed > 1:
+        return [f"{last.by} edited it", *changes]
+    if changes:
+        return [f"the approval by {_givers(state)} is void", *changes]
+    if not state.acted and _is_expired(state, now):
+        return [f"the approval by {_givers(state)} at {state.given[0].answered_at} has expired"]
+    return None
+
+
+def _declined(state: ApprovalState, matter: Matter) -> AnswerEntered | None:
+    """Return the answer that declined exactly this. Another request is another question."""
+    last = state.given[-1]
+    return last if last.choice == "decline" and state.question.about["planned"] == matter.exact.planned else None
+
+
+def _is_expired(state: ApprovalState, now: datetime) -> bool:
+    """Say whether the oldest of the approvals holds no longer; one whose age cannot be told does not."""
+    seconds = state.question.about.get("expires_s")
+    if seconds is None:
+        return False
+    passed = now - min(parse_time(answer.answered_at) for answer in state.given)
+    return not -SKEW_MAX <= passed <= timedelta(seconds=float(seconds))
+
+
+def _changes(call: Call[Any], matter: Matter, state: ApprovalState) -> Steps[list[str]]:
+    """Say what differs from what was approved, in the words of the evidence."""
+    about, exact = state.question.about, matter.exact
+    its_own = exact.edit is not None and exact.edit.question_id == state.question.question_id and state.needed == 1
+    request = str(about["request"]) if its_own else exact.digest
+    now = binding(call, request, state.order)
+    if digest(canonical(now)) == about["binding"]:
+        return []
+    assert state.question.evidence is not None
+    old: Any = parse((yield Load(state.question.evidence, f"evidence of {state.question.question_id}")))
+    shown = old["request"] if its_own else parse(exact.data)
+    found = difference({**old["binding"], "request": old["request"]}, {**now, "request": shown})
+    return [str(change) for change in found] or ["what it is bound to differs"]
+
+
+def _givers(state: ApprovalState) -> str:
+    return " and ".join(dict.fromkeys(answer.by for answer in state.given))
+
+
+def binding(call: Call[Any], request: str, order: int | None = None) -> dict[str, Json]:
+    """Return what an approval is bound to. `order` leaves out what came after so many records of the fold.
+
+    Sources are those of the steps that stand finished around the call, and what a person said to keep.
+    """
+    s = call.snapshot
+    sources: dict[str, Json] = {}
+    body = call.path
+    while body:
+        body = body.rpartition("/")[0]
+        for path in s.children.get(body, ()):
+            step = s.steps.get(path)
+            verified = step.verified if step is not None else None
+            if verified is None or verified.sources is None or step is None:
+                continue
+            if order is None or step.verified_order <= order:
+                sources[path] = verified.sources.digest
+    started = s.started
+    return {
+        "accepted": {key: fingerprint for key, (_, fingerprint) in s.accepted_sources.items()},
+        "inputs": started.inputs_fingerprint if started is not None else "",
+        "path": call.path,
+        "request": request,
+        "run": call.run_id,
+        "sources": sources,
+        "versions": dict(call.versions),
+    }
+
+
+# ── the question ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _question(call: Call[Any], matter: Matter, why: list[str], now: Moment) -> Steps[Ask]:
+    """Build the question: a plain sentence, the exact canonical request, what an answer is bound to.
+
+    Crash: perhaps a file of evidence that no record points at, which `doctor` lists.
+    """
+    rule: Approving = call.spec.approving
+    exact = matter.exact
+    bound = binding(call, exact.digest)
+    summary = rule.said(call.spec.arguments, call.bound)
+    evidence: dict[str, Json] = {**matter.shown, "request": parse(exact.data), "binding": bound}
+    if why:
+        evidence["asked_anew"] = [*why]
+    if summary:
+        evidence["summary"] = summary
+    about: dict[str, Json] = {
+        "agents": [*sorted(call.snapshot.agents)],
+        "approvals": rule.needed,
+        "approvers": [*rule.approvers],
+        "binding": digest(canonical(bound)),
+        "expires_s": rule.expires.total_seconds() if rule.expires is not None else None,
+        "item_key": call.item_key,
+        "planned": exact.planned,
+        "request": exact.digest,
+        "when": matter.when,
+    }
+    if exact.edit is not None:
+        about["edit"] = exact.edit.to_json()
+        evidence["edited_by"] = exact.edit.by
+    anew = f" Asked anew: {listed(why, CHANGES_SAID)}." if why else ""
+    return ask(
+        QuestionKind.APPROVAL,
+        run_id=call.run_id,
+        number=call.snapshot.record_count,
+        at=now.text,
+        path=call.path,
+        sentence=f"{matter.head}{f': {summary}' if summary else ''}.{anew}",
+        evidence=(yield from keep_bytes(canonical(evidence), "application/json")),
+        about=about,
+        without=matter.without,
+    )

@@ -1,0 +1,120 @@
+"""What a step or an effect declares about approval: when, by whom, by how many, for how long, in which words. Pure.
+
+Checked where the function is declared (`declare`), read by `approval` when the call is about to happen and by whoever
+shows a role definition.
+"""
+
+from __future__ import annotations
+
+import inspect
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from milepost.errors import BadOption
+from milepost.protocol.failure import cut, kept_text
+from milepost.records.arguments import ArgumentsCodec
+
+Summary = str | Callable[..., str]
+NEEDED_MAX = 20
+"""Approvals one question can need."""
+SUMMARY_SIZE_MAX = 500
+"""Bytes of a summary that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approving:
+    """Who must approve. `expires` counts from when an approval is given; None: it holds until it is used."""
+
+    before: bool = False  # the body or the send
+    after: bool = False  # a step's output, before its checkpoint
+    approvers: tuple[str, ...] = ()  # names, users or groups; () is anybody but the agent itself
+    needed: int = 1
+    expires: timedelta | None = None
+    summary: Summary | None = None
+
+    def in_words(self) -> str:
+        """Say it in a line: `2 of finance, ana@host, before; each holds 24:00:00`."""
+        who = ", ".join(self.approvers) or "anybody but the agent"
+        when = " and ".join(["before"] * self.before + ["after"] * self.after)
+        holds = f"; holds {self.expires}" if self.expires is not None else ""
+        return f"{self.needed} of {who}, {when}{holds}"
+
+    def said(self, arguments: ArgumentsCodec, bound: Mapping[str, Any]) -> str:
+        """Return the summary of a call, "" without one. A summary that fails must not hide what is asked."""
+        if self.summary is None:
+            return ""
+        try:
+            args, kwargs = arguments.spread(bound)
+            text = self.summary.format(**bound) if isinstance(self.summary, str) else self.summary(*args, **kwargs)
+            return kept_text(str(text), SUMMARY_SIZE_MAX)
+        except Exception as error:  # noqa: BLE001 – the user's summary=: the exact request is shown all the same
+            return cut(f"(summary= failed: {type(error).__name__})", SUMMARY_SIZE_MAX)
+
+
+def approving(
+    where: str,
+    arguments: ArgumentsCodec,
+    *,
+    approve: str = "",
+    review: str = "",
+    approvers: Sequence[str] = (),
+    approvals: int = 1,
+    approval_expires: timedelta | None = None,
+    summary: Summary | None = None,
+) -> Approving | None:
+    """Check what a decorator was given about approval; None when it asks for none. Raises: BadOption."""
+    _check_word(where, "approve", approve, "before")
+    _check_word(where, "review", review, "after")
+    _check_people(where, approvers, approvals)
+    if approval_expires is not None and not approval_expires > timedelta(0):
+        raise BadOption(
+            where=f"{where}, approval_expires=", reason=f"expected more than zero, found {approval_expires}"
+        )
+    _check_summary(where, summary, arguments)
+    if approve or review:
+        found = (tuple(approvers), approvals, approval_expires, summary)
+        return Approving(bool(approve), bool(review), *found)
+    if approvers or approvals != 1 or approval_expires is not None or summary is not None:
+        reason = 'nothing asks for an approval: write approve="before", on a step also review="after"'
+        raise BadOption(where=where, reason=reason)
+    return None
+
+
+def _check_word(where: str, option: str, found: str, expected: str) -> None:
+    if found not in ("", expected):
+        raise BadOption(where=f"{where}, {option}=", reason=f'expected "{expected}", found {found!r}')
+
+
+def _check_people(where: str, approvers: Sequence[str], approvals: int) -> None:
+    is_listed = not isinstance(approvers, str) and all(isinstance(name, str) and name.strip() for name in approvers)
+    if not is_listed or len(set(approvers)) != len(approvers):
+        reason = f'expected different names, users or groups, such as ("finance", "ana@host"), found {approvers!r}'
+        raise BadOption(where=f"{where}, approvers=", reason=reason)
+    if type(approvals) is not int or not 1 <= approvals <= NEEDED_MAX:
+        raise BadOption(where=f"{where}, approvals=", reason=f"expected 1 to {NEEDED_MAX}, found {approvals!r}")
+
+
+def _check_summary(where: str, summary: Summary | None, arguments: ArgumentsCodec) -> None:
+    if summary is None:
+        return
+    where = f"{where}, summary="
+    if isinstance(summary, str):
+        _check_format(where, summary, arguments)
+    elif not callable(summary) or inspect.iscoroutinefunction(summary):
+        raise BadOption(
+            where=where, reason=f"expected a format string or a function of the arguments, found {summary!r}"
+        )
+
+
+def _check_format(where: str, summary: str, arguments: ArgumentsCodec) -> None:
+    try:
+        fields = [name for _, name, _, _ in string.Formatter().parse(summary) if name is not None]
+    except ValueError as error:
+        raise BadOption(where=where, reason=f"{summary!r} is no format string: {error}") from None
+    for name in fields:
+        if name.split(".")[0].split("[")[0] not in arguments.parameters:
+            known = ", ".join(arguments.parameters) or "none"
+            raise BadOption(where=where, reason=f"{{{name}}} is not among its parameters: {known}")

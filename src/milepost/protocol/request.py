@@ -1,0 +1,100 @@
+"""The exact request of a call: its arguments and the content of every file among them, or as edited by a person. Pure.
+
+Called by `effect` and `step` before anything is asked or sent, and by the door that takes an edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from milepost.errors import MilepostError
+from milepost.protocol.call import Call
+from milepost.protocol.ops import Load, Observe, Steps
+from milepost.protocol.spec import EffectSpec
+from milepost.protocol.state import Edit
+from milepost.records.canonical import Json, canonical, digest
+from milepost.records.paths import find_paths
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The bytes of a request and their digest; `planned` is the digest of what the plan asks for without the edit."""
+
+    data: bytes
+    digest: str
+    planned: str
+    edit: Edit | None = None
+    unusable: str = ""  # why an edit that a person made cannot stand
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """Arguments as a person gave them, read back: by parameter, and as they are recorded."""
+
+    bound: dict[str, Any]
+    encoded: bytes
+
+
+def exact_request(call: Call[Any]) -> Steps[Exact]:
+    """Fix the exact request of a call. An edit that stands for it takes the place of the plan's arguments."""
+    if call.planned is not None:
+        call.bound, call.encoded, call.paths = call.planned
+    data = yield from _written(call)
+    planned = digest(data)
+    approval = call.snapshot.approvals.get(call.path)
+    edit = approval.edit if approval is not None and approval.question.about["planned"] == planned else None
+    if edit is None:
+        return Exact(data, planned, planned)
+    given: bytes = yield Load(edit.arguments, f"edited request of {call.path}")
+    edited = as_edited(call.spec, call.item_key, call.bound, given)
+    if isinstance(edited, str):
+        return Exact(data, planned, planned, unusable=f"the edit by {edit.by} cannot be used: {edited}")
+    call.planned = (call.bound, call.encoded, call.paths)
+    call.bound, call.encoded = edited.bound, edited.encoded
+    call.paths = [{"kind": "path", "path": str(path)} for _, path in _watched_paths(call)]
+    data = yield from _written(call)
+    return Exact(data, digest(data), planned, edit)
+
+
+def as_edited(spec: EffectSpec, item_key: str | None, bound: Mapping[str, Any], arguments: bytes) -> Edited | str:
+    """Read edited arguments as the effect's own types; a sentence says why they cannot be used.
+
+    `bound` holds what is not watched, and so is not recorded; where nobody has it, `key=` is not asked.
+    """
+    try:
+        found = {**bound, **spec.arguments.decode(arguments)}
+        encoded = spec.arguments.round_trip(found)
+    except MilepostError as error:
+        return str(error)
+    if spec.key is not None and found.keys() == set(spec.arguments.parameters):
+        problem = _renamed(spec, item_key, found)
+        if problem:
+            return problem
+    return Edited(found, encoded)
+
+
+def _renamed(spec: EffectSpec, item_key: str | None, bound: Mapping[str, Any]) -> str:
+    """Say when an edit changes what the call is named by: it would be sent under another's name and key."""
+    args, kwargs = spec.arguments.spread(bound)
+    assert spec.key is not None
+    try:
+        named = str(spec.key(*args, **kwargs))
+    except Exception as error:  # noqa: BLE001 – the user's key= on arguments the plan never gave it
+        return f"key= of {spec.name} raised {type(error).__name__}"
+    return "" if named == item_key else f"key= of {spec.name} says {named!r} of it, and it is about {item_key!r}"
+
+
+def _written(call: Call[Any]) -> Steps[bytes]:
+    data = b'{"arguments":' + call.encoded + b"}"
+    if call.paths:
+        files = yield Observe(call.paths)
+        content: list[Json] = [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in files]
+        data = data[:-1] + b',"files":' + canonical(content) + b"}"
+    return data
+
+
+def _watched_paths(call: Call[Any]) -> list[tuple[str, Any]]:
+    watched = [call.bound[name] for name in call.spec.arguments.watched if name in call.bound]
+    return [found for value in watched for found in find_paths(value)]

@@ -1,0 +1,74 @@
+"""A step that people must allow: to start, before its body runs; to stand, before its checkpoint. Pure.
+
+The rule is `approval`'s; here is what it is about: a step's arguments, or its output as it was kept. Called by `step`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from milepost.protocol.approval import Matter, allowed
+from milepost.protocol.approval import ask_ahead as asking_ahead
+from milepost.protocol.call import Call
+from milepost.protocol.ops import Load, Steps
+from milepost.protocol.request import Exact, exact_request
+from milepost.protocol.spec import StepSpec
+from milepost.records.canonical import Json, canonical, parse
+from milepost.records.model import Pointer
+
+JSON = "application/json"
+TEXT_SHOWN_MAX = 4000
+"""Characters of an output that is no JSON which the evidence shows; the whole is an artifact of its digest."""
+
+
+def is_reviewed(call: Call[StepSpec]) -> bool:
+    """Say whether people look at the step's output before its checkpoint."""
+    rule = call.spec.approving
+    return rule is not None and rule.after and not call.snapshot.is_shadow
+
+
+def may_start(call: Call[StepSpec]) -> Steps[None]:
+    """Go on when people allowed the step to start with these arguments, else ask. Raises: Declined."""
+    if _is_asked(call):
+        yield from allowed(call, (yield from _start(call)))
+
+
+def ask_ahead(call: Call[StepSpec]) -> Steps[None]:
+    """Ask whether one of many calls may start, as far as nothing else has to be settled before.
+
+    Crash: asked or not asked; what is not asked yet is asked by the next resume.
+    """
+    state = call.step
+    is_new = state is None and not call.unclaimed
+    if _is_asked(call) and (is_new or (state is not None and not state.finished and state.kept is None)):
+        yield from asking_ahead(call, (yield from _start(call)))
+
+
+def may_stand(call: Call[StepSpec], output: Pointer) -> Steps[None]:
+    """Go on when people allowed the output to stand, else ask. Raises: Declined.
+
+    The output is kept already, so that a resume after the answer does not repeat the body. One who says redo reopens
+    the step, and does not come here again before there is another output.
+    """
+    data: bytes = yield Load(output, f"output of {call.path}")
+    shown: dict[str, Json] = {"step": call.path, "arguments": parse(call.encoded), "output": _shown(data, output)}
+    exact = Exact(canonical({"output": output.to_json()}), output.digest, output.digest)
+    head = f"The output of {call.path} passed its checks and waits for a review"
+    yield from allowed(call, Matter("after", exact, shown, ("edit",), head))
+
+
+def _is_asked(call: Call[StepSpec]) -> bool:
+    rule = call.spec.approving
+    return rule is not None and rule.before and not call.snapshot.is_shadow
+
+
+def _start(call: Call[StepSpec]) -> Steps[Matter]:
+    exact = yield from exact_request(call)
+    return Matter("before", exact, {"step": call.path}, ("edit", "redo"), f"{call.path} is to be started")
+
+
+def _shown(data: bytes, output: Pointer) -> Any:
+    if output.media_type == JSON:
+        return parse(data)
+    text = data[:TEXT_SHOWN_MAX].decode("utf-8", "replace")
+    return {"media_type": output.media_type, "size": output.size, "digest": output.digest, "begins": text}
