@@ -39,7 +39,7 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     """Start a run (or, without inputs, resume one), show it, print what came of it; return the exit status."""
     row = store.run(run_id)
     is_shadow = row.shadow if row is not None else how.shadow
-    about = {"run_id": run_id, "task": task.spec.name, "shadow": is_shadow}
+    about: dict[str, object] = {"run_id": run_id, "task": task.spec.name, **({"shadow": True} if is_shadow else {})}
     note(f"{_called(run_id, is_shadow)}{_so_far(store, run_id)}")
     try:
         with only_results_on_stdout(), view(plain=how.plain) as shown:
