@@ -1,0 +1,111 @@
+"""Tasks whose runs a console is shown: one that ends, some that ask, one with a hostile text in every field.
+
+Run as a program it fills a store with them; what must die, dies in a child of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from milepost import Applied, Key, QuestionError, effect, spent, step, task
+from milepost.stores.sqlite.store import SqliteStore
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)></script><script>alert(2)</script> \u202eevil\u200b \x1b[31m ![x](http://x.invalid)"
+)
+"""Markup, a script, a right-to-left override, a zero-width space, a terminal escape, a markdown image."""
+
+
+def is_positive(output: int) -> bool:
+    return output > 0
+
+
+@step(verify=is_positive, next="Match the numbers.")
+def read(source: Path) -> int:
+    spent(input_tokens=1200, output_tokens=300, cost="0.0123", currency="USD")
+    return len(source.read_text(encoding="utf-8"))
+
+
+@step(verify=is_positive, next="Post what was matched.")
+def match(number: int) -> int:
+    return number + 1
+
+
+@effect(key=lambda number: f"inv-{number}", next="Nothing is left to do.")
+def post(key: Key, number: int) -> Applied[str]:
+    if os.environ.get("DIE_AT") == str(number):
+        os._exit(9)
+    return Applied(f"posted {number}", ref=f"ref-{number}")
+
+
+@task(model="small-1", permissions=["accounting:write"])
+def tidy(source: Path, items: int = 5) -> int:
+    """Read a file, match numbers, post two of them."""
+    read(source)
+    matched = match.map(range(items), concurrency=3)
+    post.map([1, 2], concurrency=1)
+    return sum(matched)
+
+
+@step(next=HOSTILE.replace("\n", " "))
+def shout(text: str) -> str:
+    return text + HOSTILE
+
+
+@effect(key=lambda text: "k-<script>alert(3)</script>", next="Nothing.")
+def whisper(key: Key, text: str) -> Applied[str]:
+    if os.environ.get("DIE_AT") == "hostile":
+        os._exit(9)
+    return Applied(HOSTILE, ref=HOSTILE)
+
+
+@task(model="<script>alert(4)</script>")
+def hostile(text: str) -> str:
+    shout(text)
+    whisper(text)
+    return text
+
+
+# ── filling a store ─────────────────────────────────────────────────────────────────────────────────
+
+
+def fill(location: str) -> None:
+    """Make the runs that the tests of the console look at. `asks-N` each ask one question."""
+    store = SqliteStore(Path(location), create=True)
+    source = Path("in.txt")
+    source.write_text("some text\n", encoding="utf-8")
+    tidy.options(store=store).run("done", source=source, items=12)
+    for name in ("asks-1", "asks-2", "asks-3", "asks-4"):
+        _die(location, "tidy", name, "2")
+        _ask(store, "tidy", name)
+    _die(location, "hostile", "hostile", "hostile")
+    _ask(store, "hostile", "hostile")
+    _die(location, "tidy", "died", "1")
+    store.close()
+
+
+def _die(location: str, name: str, run_id: str, where: str) -> None:
+    subprocess.run([sys.executable, __file__, location, name, run_id], env={**os.environ, "DIE_AT": where}, check=False)
+
+
+def _ask(store: SqliteStore, name: str, run_id: str) -> None:
+    try:
+        (tidy if name == "tidy" else hostile).options(store=store).resume(run_id)
+    except QuestionError:
+        return
+    raise AssertionError(f"{run_id} should have asked")
+
+
+def start(location: str, name: str, run_id: str) -> None:
+    store = SqliteStore(Path(location), create=True)
+    if name == "tidy":
+        tidy.options(store=store).run(run_id, source=Path("in.txt"))
+    else:
+        hostile.options(store=store).run(run_id, text=HOSTILE)
+
+
+if __name__ == "__main__":
+    fill(sys.argv[1]) if len(sys.argv) == 2 else start(*sys.argv[1:4])
