@@ -1,6 +1,7 @@
 """The clock of one world: real time, moved on by every wait, the same for all processes of the world.
 
-So nobody sits out a retry, a `settle` or a Retry-After. Ticks stay real: leases are about living processes.
+So nobody sits out a retry, a `settle` or a Retry-After. Ticks move on by the waits of their own process only: leases
+are about living processes, and none may seem silent because another one waits.
 """
 
 from __future__ import annotations
@@ -27,13 +28,19 @@ class MovedClock(SystemClock):
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._waited_s = 0.0
 
     def now(self) -> datetime:
         return datetime.now(UTC) + moved_on(self._path)
 
     def about_to_wait(self, until: datetime) -> None:
         """Go there instead. Crash: the old time or the new one."""
-        self.move(max(timedelta(0), until - self.now()) + timedelta(milliseconds=1))
+        by = max(timedelta(0), until - self.now()) + timedelta(milliseconds=1)
+        self.move(by)
+        self._waited_s += by.total_seconds()
+
+    def ticks(self) -> float:
+        return super().ticks() + self._waited_s
 
     def move(self, by: timedelta) -> None:
         """Move the time of all processes of the world on. Crash: the old time or the new one."""
