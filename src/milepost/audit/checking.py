@@ -140,7 +140,8 @@ class LineCheck:
     def _heading(self, content: Content) -> Content:
         if content["format"] != FORMAT:
             reason = f"it is written in format {content['format']}, this Milepost knows format {FORMAT}"
-            raise AuditUnproven(file=self._file, reason=reason, hint="Check it with the Milepost that it names.")
+            hint = f"Check it with Milepost {content.get('milepost')}, which wrote it."
+            raise AuditUnproven(file=self._file, reason=reason, hint=hint)
         heading = heading_of(content)
         self._checked = Checked(heading, _missing(heading.seal_name, self._key))
         key = self._key if self._checked.missing_key is None else None

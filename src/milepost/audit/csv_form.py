@@ -17,7 +17,8 @@ COLUMNS = ("line", "is", "seq", "at", "kind", "path", "who", "says", "key", "ref
 """`sealed` holds the whole line as JSON; the others show what is in it."""
 _STARTS = re.compile("(^|[,;\t|])(?=['=+\\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 """Where a formula could start: in front of a cell, or behind what another spreadsheet takes for the end of one."""
-_CELL = re.compile(r'"((?:[^"]|"")*)"(?:,|\r\n)')
+_SEALED = ',"{""line"":'
+"""Begins the last cell of a row; no text inside a cell can look like it, for there quotes are doubled."""
 _STARTED = re.compile("(^|[,;\t|])'(?=['=+\\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 
@@ -25,16 +26,21 @@ def rendered(lines: Callable[[], Iterator[Line]]) -> Iterator[str]:
     """Yield the file a line at a time."""
     yield _row(COLUMNS)
     for line in lines():
-        shown = [plain(str(line.content[name])) if line.content.get(name) is not None else "" for name in COLUMNS[:-1]]
-        yield _row([harmless(cell) for cell in (*shown, line.text)])
+        yield _row([*(_shown(line.content.get(name)) for name in COLUMNS[:-1]), harmless(line.text)])
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else harmless(plain(str(value)))
 
 
 def line_text(physical: str) -> str | None:
     """Return the line that a row holds, None for the row of names. Raises: ValueError when it is no row of ours."""
-    row = [cell.replace('""', '"') for cell in _CELL.findall(physical)]
-    if len(row) != len(COLUMNS):
-        raise ValueError(f"a row has {len(COLUMNS)} columns, this one {len(row)}")
-    return None if tuple(row) == COLUMNS else as_it_was(row[-1])
+    _, found, rest = physical.rpartition(_SEALED)
+    if found:
+        return as_it_was('{"line":' + rest.removesuffix('"\r\n').replace('""', '"'))
+    if physical != _row(COLUMNS):
+        raise ValueError("it is no row of an audit record")
+    return None
 
 
 def harmless(cell: str) -> str:

@@ -17,4 +17,6 @@ _UNSAFE = re.compile(
 
 def plain(text: str) -> str:
     """Show every such character as an escape, `\\x1b` or `\\u202e`."""
+    if text.isascii() and text.isprintable():
+        return text
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

@@ -1,0 +1,213 @@
+"""Whoever is handed an audit record can tell that it is whole and unaltered, without the store it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from told_run import KEY
+
+from milepost.audit.files import FORMS, check_file
+from milepost.audit.lines import Scribe
+from milepost.errors import AuditAltered, AuditIncomplete, AuditUnproven, MilepostError
+
+FLIPS = 60
+"""Places of each file at which one bit is turned; a prime stride apart, so that every kind of line is met."""
+REFUSED = (AuditAltered, AuditIncomplete)
+Files = dict[tuple[str, str], bytes]
+
+
+def refusal(file: Path, data: bytes, key: bytes | None = KEY) -> MilepostError:
+    file.write_bytes(data)
+    with pytest.raises(REFUSED) as found:
+        check_file(file, key)
+    return found.value
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("name", "key"), [("keyed", KEY), ("unkeyed", None)])
+def test_an_honest_file_holds(files: Files, file: Path, name: str, key: bytes | None, form: str) -> None:
+    """The whole of it, in each form."""
+    file.write_bytes(files[name, form])
+    checked = check_file(file, key)
+    assert checked.missing_key is None
+    assert checked.heading.proven
+    assert checked.counts["answer"] == 2
+    assert checked.carried == checked.counts["artifact"] > 5
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_any_flipped_bit_is_refused_and_its_line_named(files: Files, file: Path, form: str) -> None:
+    """In sealed bytes, in what people read, in markup and style alike."""
+    data = files["unkeyed", form]
+    for place in range(0, len(data), len(data) // FLIPS):
+        changed = bytearray(data)
+        changed[place] ^= 1 << place % 7
+        if bytes(changed[place : place + 1]) in b"\n" or data[place : place + 1] == b"\n":
+            continue  # two lines for one, or one for two: whichever is named first
+        error = refusal(file, bytes(changed), None)
+        assert error.line == data.count(b"\n", 0, place) + 1 or isinstance(error, AuditIncomplete)
+
+
+def _without(lines: list[bytes], at: int) -> list[bytes]:
+    return lines[:at] + lines[at + 1 :]
+
+
+def _twice(lines: list[bytes], at: int) -> list[bytes]:
+    return lines[: at + 1] + lines[at:]
+
+
+def _swapped(lines: list[bytes], at: int) -> list[bytes]:
+    return [*lines[:at], *reversed(lines[at : at + 2]), *lines[at + 2 :]]
+
+
+def _cut(lines: list[bytes], at: int) -> list[bytes]:
+    return lines[:at]
+
+
+def _moved_to_the_end(lines: list[bytes], at: int) -> list[bytes]:
+    return [*_without(lines, at), lines[at]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("attack", [_without, _twice, _swapped, _cut, _moved_to_the_end])
+def test_a_line_that_is_dropped_doubled_or_moved_is_refused(
+    files: Files, file: Path, form: str, attack: Callable[[list[bytes], int], list[bytes]]
+) -> None:
+    """Each line in turn; two equal neighbours may change places."""
+    lines = files["unkeyed", form].splitlines(keepends=True)
+    for at in range(0, len(lines), 1 if form == "jsonl" else 7):
+        changed = attack(lines, at)
+        if changed != lines:
+            refusal(file, b"".join(changed), None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_cut_in_the_middle_of_a_line_is_a_thing_that_is_missing(files: Files, file: Path, form: str) -> None:
+    """A download that broke off is not taken for tampering."""
+    data = files["keyed", form]
+    assert isinstance(refusal(file, data[: len(data) // 2]), AuditIncomplete)
+    assert isinstance(refusal(file, data[:-1]), AuditIncomplete)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_stands_behind_the_end_is_refused(files: Files, file: Path, form: str) -> None:
+    """An addition that the run never saw."""
+    last = files["keyed", form].splitlines(keepends=True)[-1]
+    assert isinstance(refusal(file, files["keyed", form] + last), AuditAltered)
+
+
+# ── a forger who writes every proof anew ────────────────────────────────────────────────────────────
+
+
+def forged(data: bytes, change: Callable[[dict[str, object]], None], key: bytes | None = None) -> bytes:
+    """Change lines and prove all of them again, as somebody would who has read this code."""
+    scribe, lines = Scribe(key), []
+    for text in data.decode("ascii").splitlines():
+        content = json.loads(text)
+        del content["line"], content["proof"]
+        change(content)
+        lines.append(scribe.write(content).text + "\n")
+    return "".join(lines).encode("ascii")
+
+
+def _says(content: dict[str, object]) -> None:
+    if content.get("seq") == 3:
+        content["says"] = "approved by everybody"
+
+
+def _time(content: dict[str, object]) -> None:
+    if content.get("seq") == 3:
+        content["at"] = "2026-01-01T00:00:00.000000+00:00"
+
+
+def _body(content: dict[str, object]) -> None:
+    if content.get("kind") == "outcome_recorded":
+        content["body"] = str(content["body"]).replace("ref-2026-10-1", "ref-2026-10-9")
+        content["ref"] = "ref-2026-10-9"
+
+
+def _extra(content: dict[str, object]) -> None:
+    content["approved_by"] = "the board"
+
+
+def _answer(content: dict[str, object]) -> None:
+    if content["is"] == "answer":
+        content["row"]["by"] = content["who"] = "eve@desk"  # type: ignore[index]
+
+
+def _text(content: dict[str, object]) -> None:
+    if "text" in content:
+        content["text"] = str(content["text"]).replace("posted", "pasted")
+
+
+def _other_run(content: dict[str, object]) -> None:
+    if content["is"] == "audit":
+        content["run_id"] = "november"
+
+
+@pytest.mark.parametrize("change", [_says, _time, _body, _extra, _answer, _text, _other_run])
+def test_new_proofs_do_not_help_a_forger_who_cannot_seal(
+    files: Files, file: Path, change: Callable[[dict[str, object]], None]
+) -> None:
+    """What people read is written again from what is sealed; what is sealed does not fit any more."""
+    refusal(file, forged(files["unkeyed", "jsonl"], change), None)
+    refusal(file, forged(files["keyed", "jsonl"], change))
+
+
+def test_with_a_key_not_even_the_heading_can_be_forged(files: Files, file: Path) -> None:
+    """Who exported it when, and that all was proven, is nobody else's word."""
+
+    def by_eve(content: dict[str, object]) -> None:
+        if content["is"] == "audit":
+            content["exported_by"] = "eve@desk"
+            content["says"] = str(content["says"]).replace("ada@desk", "eve@desk")
+
+    error = refusal(file, forged(files["keyed", "jsonl"], by_eve))
+    assert "proof" in str(error)
+
+
+# ── corrupt, absent, cannot tell ────────────────────────────────────────────────────────────────────
+
+
+def test_without_its_key_a_sealed_file_can_be_neither_trusted_nor_refused(files: Files, file: Path) -> None:
+    """That is an answer of its own."""
+    file.write_bytes(files["keyed", "html"])
+    missing = check_file(file, None).missing_key
+    assert missing is not None
+    assert "no key is given" in missing
+
+
+def test_without_its_key_damage_is_damage_all_the_same(files: Files, file: Path) -> None:
+    """A missing key excuses nothing that shows without it."""
+    refusal(file, forged(files["keyed", "jsonl"], _says), None)
+    refusal(file, forged(files["keyed", "jsonl"], _text), None)
+
+
+def test_a_file_that_claims_to_be_unsealed_is_not_trusted_by_who_has_a_key(files: Files, file: Path) -> None:
+    """Else a forger would only have to leave the seals out."""
+    file.write_bytes(files["unkeyed", "jsonl"])
+    assert check_file(file, KEY).missing_key is not None
+
+
+def test_another_key_proves_nothing(files: Files, file: Path) -> None:
+    """It is not the run's."""
+    file.write_bytes(files["keyed", "jsonl"])
+    assert "the key given is" in str(check_file(file, b"another").missing_key)
+
+
+def test_a_later_format_is_not_judged(files: Files, file: Path) -> None:
+    """It may mean something else by the same words."""
+    file.write_bytes(files["unkeyed", "jsonl"].replace(b'"format":1', b'"format":2', 1))
+    with pytest.raises(AuditUnproven, match="format 2"):
+        check_file(file, None)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}\n", b"hello\n", b'{"line":1}\n', b'{"line":\n', b"<!doctype html>\n", b'"line",\r\n']
+)
+def test_what_is_no_audit_record_is_refused(file: Path, data: bytes) -> None:
+    """By name, not by a traceback."""
+    refusal(file, data)
