@@ -177,6 +177,9 @@ WORKLOADS: dict[str, Callable[[Path], Measured]] = {
 def main() -> None:
     name, folder = sys.argv[1], Path(sys.argv[2]).absolute()
     os.chdir(folder)
+    # An installed package is compiled once, not at each start: bytecode is kept, beside the store.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
     os.environ.update(_environment(folder))
     threading.stack_size(512 * 1024)
     print(json.dumps(WORKLOADS[name](folder)))

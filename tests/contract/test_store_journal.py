@@ -142,11 +142,18 @@ def test_places_say_what_is_really_there(store: Store) -> None:
     mixed = [record(1), record(2, chain="a")]
     store.append(batch(lease, 1, records=mixed)).wait()
     assert places(store) == [(1, "", mixed[0].seal), (2, "a", mixed[1].seal)]
-    assert store.places("nobody") == []
+    assert store.outline("nobody") == ([], [])
+
+
+def test_an_outline_has_the_records_of_the_task_whole(store: Store) -> None:
+    lease = begin(store)
+    mixed = [record(1), record(2, chain="a"), record(3)]
+    store.append(batch(lease, 1, records=mixed)).wait()
+    assert store.outline("r").records == [mixed[0], mixed[2]]
 
 
 def places(store: Store) -> list[tuple[int, str, bytes]]:
-    return [tuple(place) for place in store.places("r")]
+    return [tuple(place) for place in store.outline("r").places]
 
 
 def test_head_and_progress_move_with_the_batch(store: Store) -> None:

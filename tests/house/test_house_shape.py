@@ -65,7 +65,9 @@ def test_every_module_says_what_lives_there() -> None:
     docs = {shown(path): ast.get_docstring(parsed(path)) for path in python_files(*CODE) if path.read_text().strip()}
     assert [name for name, doc in docs.items() if not doc] == []
     long = [name for name, doc in docs.items() if doc and len(doc.splitlines()) > DOCSTRING_LINES_MAX]
-    assert [name for name in long if name not in LONG_FILES and name.startswith("src")] == ["src/milepost/errors/__init__.py"]
+    assert [name for name in long if name not in LONG_FILES and name.startswith("src")] == [
+        "src/milepost/errors/__init__.py"
+    ]
 
 
 @pytest.mark.parametrize("path", python_files("src"), ids=shown)

@@ -150,7 +150,7 @@ def test_a_failed_commit_fails_its_runs_until_they_are_acquired_anew_and_no_othe
     store.release(bad)
     lease = store.acquire("bad", good.holder)
     assert isinstance(lease, Lease)
-    there = len(store.places("bad"))
+    there = len(store.outline("bad").places)
     assert there == (1 if fault == "after" else 0)
     store.append(batch("bad", there + 1, lease.token)).wait()
     store.close()

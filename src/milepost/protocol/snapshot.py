@@ -115,6 +115,8 @@ class Snapshot:
 
     def redoes(self, path: str) -> bool:
         """Say whether a person's redo covers what was finished under this path: it was finished before that."""
+        if not self.redo_at:
+            return False
         step, effect = self.steps.get(path), self.effects.get(path)
         done: Record | None = (step.verified or step.failure) if step is not None else None
         if effect is not None:

@@ -23,6 +23,7 @@ CHARACTERS_MAX = 1 << 30  # of all long texts in one value
 LONG_TEXT = 1 << 16  # characters from which a text is counted against CHARACTERS_MAX
 
 _TOO_DEEP = f"at most {DEPTH_MAX} levels of nesting"
+_ESCAPE = b"\\u"
 _SURROGATE = b"\\ud"
 _SCALARS = frozenset((type(None), bool, int, float))
 
@@ -48,12 +49,9 @@ encode_text = _encode = _prepared()
 class Walk:
     """The bounds of one walk through a value: a list that contains itself ends here, not in a RecursionError."""
 
-    __slots__ = ("characters", "depth", "items")
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.items = 0
-        self.characters = 0
+    depth = 0
+    items = 0
+    characters = 0
 
     def enter(self, count: int) -> None:
         """Count one container of `count` items in; whoever enters lowers `depth` again when it is through."""
@@ -95,14 +93,23 @@ def parse(data: bytes) -> Json:
     """
     text = data.decode("utf-8")
     try:
-        value: Json = _strict.decode(text)
+        value = _decoded(text)
     except RecursionError:
         raise ValueError(f"nested too deep: {_TOO_DEEP}") from None
     if data.count(b"[") + data.count(b"{") > DEPTH_MAX and _deeper_than(value, DEPTH_MAX):
         raise ValueError(f"nested too deep: {_TOO_DEEP}")
-    if _SURROGATE in data or _SURROGATE.upper() in data or b"\\uD" in data:
+    if _ESCAPE in data and (_SURROGATE in data or _SURROGATE.upper() in data or b"\\uD" in data):
         _encode(value).encode("utf-8")
     return value
+
+
+def _decoded(text: str) -> Json:
+    """Read strictly; the decoder's own way, which looks for blanks around the value, only where some may be."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        end = -1
+    return value if end == len(text) else _strict.decode(text)
 
 
 def read(data: bytes) -> Json:
@@ -122,7 +129,11 @@ def write(value: Json) -> bytes:
     Raises:
         Mismatch: NaN, an infinity, a lone surrogate or an int of more than 4,300 digits, with its path.
     """
-    return _utf8(_text(value), value)
+    try:
+        return _encode(value).encode("utf-8")
+    except ValueError:
+        _explain(value)
+        raise
 
 
 def write_and_read(value: Json) -> tuple[bytes, Json]:
@@ -291,3 +302,4 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _strict = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+_scan: Callable[[str, int], tuple[Json, int]] = _strict.scan_once  # type: ignore[attr-defined]

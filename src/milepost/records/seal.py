@@ -12,6 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from milepost.errors import CorruptRecord
@@ -55,18 +56,20 @@ class Sealer:
     def __init__(self, run_id: str, key: bytes | None) -> None:
         self._run = run_id.encode("utf-8")
         self._key = key
+        self._mac = _digest if key is None else partial(hmac.digest, key, digest="sha256")
 
     def seal(self, before: bytes | None, seq: int, chain: str, kind: str, body: bytes) -> bytes:
         """Return the seal of one record after the one sealed `before` in the same chain (None: the first)."""
-        where = chain.encode("utf-8")
-        head = b"milepost-record-1\0%d\0%d\0%d\0%b\0" % (seq, len(self._run), len(where), kind.encode("ascii"))
-        return self._mac(head + self._run + where + (before or _FIRST) + body)
+        where, run = chain.encode("utf-8"), self._run
+        facts = (seq, len(run), len(where), kind.encode("ascii"), run, where, before or _FIRST, body)
+        return self._mac(b"milepost-record-1\0%d\0%d\0%d\0%b\0%b%b%b%b" % facts)
 
     def head(self, before: bytes | None, place: Place) -> bytes:
         """Return the seal of the run's head after one more record: its place, and the head before (None: the first)."""
-        where = place.chain.encode("utf-8")
-        start = b"milepost-head-1\0%d\0%d\0%d\0" % (place.seq, len(self._run), len(where))
-        return self._mac(start + self._run + where + (before or _FIRST) + place.seal)
+        seq, chain, seal = place
+        where, run = chain.encode("utf-8"), self._run
+        facts = (seq, len(run), len(where), run, where, before or _FIRST, seal)
+        return self._mac(b"milepost-head-1\0%d\0%d\0%d\0%b%b%b%b" % facts)
 
     def head_of(self, places: Iterable[Place]) -> bytes | None:
         """Return the head after records in these places, None for none."""
@@ -78,17 +81,21 @@ class Sealer:
     def check_chain(self, records: Iterable[Sealed], before: bytes | None = None) -> bytes | None:
         """Check records of one chain in order; return the last seal. Raises: CorruptRecord naming the first bad one."""
         for record in records:
-            expected = self.seal(before, record.seq, record.chain, record.kind, record.body)
-            if not hmac.compare_digest(expected, record.seal):
-                raise self.corrupt(record, "its seal does not fit its content and the record before it")
-            before = record.seal
+            before = self.check(record, before)
         return before
+
+    def check(self, record: Sealed, before: bytes | None) -> bytes:
+        """Check one record after the one sealed `before` in its chain; return its seal. Raises: CorruptRecord."""
+        expected = self.seal(before, record.seq, record.chain, record.kind, record.body)
+        if not hmac.compare_digest(expected, record.seal):
+            raise self.corrupt(record, "its seal does not fit its content and the record before it")
+        return expected
 
     def check_head(self, seq: int, seal: bytes, places: Sequence[Place]) -> None:
         """Check that the journal has the records its head counts, each in its place. Raises: CorruptRecord."""
-        for number, place in enumerate(places, 1):
-            if place.seq != number:
-                raise self._corrupt(f"record {number}", f"it is not there, record {place.seq} stands in its place")
+        for number, (found, _, _) in enumerate(places, 1):
+            if found != number:
+                raise self._corrupt(f"record {number}", f"it is not there, record {found} stands in its place")
         if len(places) < seq:
             raise self._corrupt("the journal", f"its head counts {seq} records, {len(places)} are there")
         if len(places) > seq:
@@ -119,10 +126,9 @@ class Sealer:
     def _corrupt(self, record: str, reason: str) -> CorruptRecord:
         return CorruptRecord(run_id=self._run.decode("utf-8"), record=record, reason=reason)
 
-    def _mac(self, message: bytes) -> bytes:
-        if self._key is None:
-            return hashlib.sha256(message).digest()
-        return hmac.digest(self._key, message, "sha256")
+
+def _digest(message: bytes) -> bytes:
+    return hashlib.sha256(message).digest()
 
 
 def _row_name(row: AnswerRow | CancelRow | ClaimRow) -> str:

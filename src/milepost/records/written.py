@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from milepost.records.canonical import encode_text
@@ -57,25 +57,29 @@ this takes 2.4 and 5.3, and both are written in every step. That the bytes are t
 
 def decode_record(kind: str, body: bytes) -> Record:
     """Read a record back. Raises: KeyError, TypeError, ValueError when it is not one this version knows."""
-    cls = KINDS[kind]
+    cls, built, absent = _READ[kind]
     text = body.decode("utf-8")
-    data, end = _read_json(text)
+    try:
+        data, end = _scan(text, 0)
+    except StopIteration:
+        raise ValueError("it does not begin as JSON does") from None
     if end != len(text):
         raise ValueError(f"something follows the record at character {end}")
-    for name, build in _BUILT[kind]:
+    for name, build in built:
         if name in data:
             data[name] = build(data[name])
-    for name, default in _ABSENT[kind]:
-        if name not in data:
-            data[name] = default
-    return cls(**data)
+    return cls(**{**absent, **data})
 
 
-_read_json = json.JSONDecoder().raw_decode  # half the time of `json.loads`, which looks for encodings and spaces
+_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+"""Half the time of `json.loads`, which looks for encodings and spaces."""
+_fields_of_pointer = itemgetter(*Pointer._fields)
 
 
 def _pointer(data: dict[str, Any]) -> Pointer:
-    return Pointer(**data)
+    if len(data) != len(Pointer._fields):
+        raise ValueError(f"a pointer has {len(Pointer._fields)} fields, this one {len(data)}")
+    return tuple.__new__(Pointer, _fields_of_pointer(data))
 
 
 _BUILD: dict[str, Callable[[Any], Any]] = {
@@ -94,15 +98,15 @@ _BUILD: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _required_defaults() -> dict[str, tuple[tuple[str, Any], ...]]:
-    """For each kind: required fields an empty value of which `encode_record` leaves out."""
-    found: dict[str, tuple[tuple[str, Any], ...]] = {}
-    for name, cls in KINDS.items():
-        required = [f for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
-        empty = {"str": "", "Data": {}}
-        found[name] = tuple((f.name, empty[str(f.type)]) for f in required if str(f.type) in empty)
-    return found
+_Way = tuple[type[Record], tuple[tuple[str, Callable[[Any], Any]], ...], dict[str, Any]]
 
 
-_ABSENT = _required_defaults()
-_BUILT = {name: tuple((f.name, _BUILD[f.name]) for f in fields(cls) if f.name in _BUILD) for name, cls in KINDS.items()}
+def _way_of(cls: type[Record]) -> _Way:
+    """Give what reading one kind takes: its class, what its fields are built with, required ones left out if empty."""
+    built = tuple((f.name, _BUILD[f.name]) for f in fields(cls) if f.name in _BUILD)
+    required = [f for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
+    empty: dict[str, Any] = {"str": "", "Data": {}}
+    return cls, built, {f.name: empty[str(f.type)] for f in required if str(f.type) in empty}
+
+
+_READ = {name: _way_of(cls) for name, cls in KINDS.items()}

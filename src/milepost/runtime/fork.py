@@ -100,7 +100,7 @@ def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:
         try:
             if line.seq != number:
                 return
-            chains[line.chain] = opened.sealer.check_chain((line,), chains.get(line.chain)) or b""
+            chains[line.chain] = opened.sealer.check(line, chains.get(line.chain))
             yield decode_record(line.kind, line.body)
         except (RefusedError, KeyError, TypeError, ValueError):
             return

@@ -21,11 +21,11 @@ def count_unread(run: ActiveRun) -> None:
     Raises: CorruptRecord when what was spent there cannot be trusted.
     """
     journal, snapshot = run.journal, run.snapshot
-    if not any(place.chain in run.unread for place in journal.store.places(run.run_id)):
+    if not any(place.chain in run.unread for place in journal.store.outline(run.run_id).places):
         return
     counted, chains = Used(), dict[str, bytes]()
     for line in journal.store.records(run.run_id):
-        chains[line.chain] = journal.sealer.check_chain((line,), chains.get(line.chain)) or b""
+        chains[line.chain] = journal.sealer.check(line, chains.get(line.chain))
         counted.hear(decoded(journal.sealer, line))
     read = snapshot.used  # people's answers and the newest errors stand in chains that were read
     counted.since, counted.error, counted.error_count = read.since, read.error, read.error_count

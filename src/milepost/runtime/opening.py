@@ -6,19 +6,20 @@ A resume checks the chains of the task and of unfinished steps; `verify` checks 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
 from milepost.protocol.snapshot import Snapshot
-from milepost.records.model import Record, StepVerified
+from milepost.records.model import QuestionAsked, Record, RunResumed, StepVerified
 from milepost.records.rows import AnswerRow
-from milepost.records.seal import Sealed, Sealer, key_name
+from milepost.records.seal import Place, Sealed, Sealer, key_name
 from milepost.records.written import decode_record
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, RunRow, Store, StoredRecord
 
+_FEW = frozenset((RunResumed.kind, QuestionAsked.kind))
 READS_MAX = 5
 """Readings of a journal that somebody is writing, before what does not fit together is believed."""
 
@@ -34,6 +35,7 @@ class Opened:
     counts: dict[str, int] = field(default_factory=dict)
     chains_there: set[str] = field(default_factory=set)  # read or not
     records: list[tuple[StoredRecord, Record]] = field(default_factory=list)
+    few: list[tuple[StoredRecord, Record]] = field(default_factory=list)  # of these: resumes and questions
     answers: dict[str, list[AnswerRow]] = field(default_factory=dict)  # that settle open questions
     checked: dict[str, bytes] = field(default_factory=dict)  # artifacts read and checked already, so many bytes at most
     refusal: RefusedError | None = None
@@ -53,7 +55,7 @@ def row_of(store: Store, run_id: str) -> RunRow:
 
 def read_snapshot(store: Store, run_id: str, seal_key: bytes | None, *, every_chain: bool = False) -> Opened:
     """Read what a resume needs of a run (or all of it). Raises: RunUnknown. A refusal is returned, not raised."""
-    with _collecting_later():
+    with collecting_later():
         opened = _read_once(store, run_id, seal_key, every_chain)
         for _ in range(READS_MAX):
             row = store.run(run_id)
@@ -64,14 +66,20 @@ def read_snapshot(store: Store, run_id: str, seal_key: bytes | None, *, every_ch
 
 
 @contextmanager
-def _collecting_later() -> Iterator[None]:
-    """Keep the garbage collector from walking a journal that grows by thousands of records, again and again."""
+def collecting_later() -> Iterator[None]:
+    """Keep the garbage collector from walking a journal that grows by thousands of records, again and again.
+
+    What was read lives as long as its run. So it counts as old at once, as far as nobody else has frozen objects.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -80,9 +88,9 @@ def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: b
     opened = Opened(row, Sealer(run_id, seal_key))
     try:
         check_key(row, seal_key)
-        _check_places(store, opened)
-        lines = store.records(run_id) if every_chain else store.records(run_id, chain="")
-        _read(opened, lines)
+        places, of_task = store.outline(run_id)
+        _check_places(opened, places)
+        _read(opened, store.records(run_id) if every_chain else of_task)
         if not every_chain:
             _read_unfinished(store, opened)
             _count_unread(opened)
@@ -100,21 +108,25 @@ def check_key(row: RunRow, seal_key: bytes | None) -> None:
         raise SealKeyMissing(run_id=row.run_id, key_name=row.seal_name or "none", found=found)
 
 
-def _check_places(store: Store, opened: Opened) -> None:
+def _check_places(opened: Opened, places: Sequence[Place]) -> None:
     """Check that every record is there, in its place and chain, also of chains that are not read."""
-    places, head = store.places(opened.row.run_id), opened.row.head
+    head = opened.row.head
     if places or head.seq:
         opened.sealer.check_head(head.seq, head.seal, places)
     opened.chains_there = {place.chain for place in places}
 
 
 def _read(opened: Opened, lines: Iterable[StoredRecord]) -> None:
+    sealer, chains, counts = opened.sealer, opened.chains, opened.counts
     for line in lines:
-        opened.chains[line.chain] = opened.sealer.check_chain((line,), opened.chains.get(line.chain)) or b""
-        opened.counts[line.chain] = opened.counts.get(line.chain, 0) + 1
-        record = decoded(opened.sealer, line)
+        chain = line.chain
+        chains[chain] = sealer.check(line, chains.get(chain))
+        counts[chain] = counts.get(chain, 0) + 1
+        record = decoded(sealer, line)
         opened.records.append((line, record))
-        fold(opened.sealer, opened.snapshot, line, record)
+        if line.kind in _FEW:
+            opened.few.append((line, record))
+        fold(sealer, opened.snapshot, line, record)
 
 
 def fold(sealer: Sealer, snapshot: Snapshot, line: StoredRecord, record: Record) -> None:
@@ -195,5 +207,5 @@ def went_back(store: Store, opened: Opened, witness: Witness) -> tuple[int, int]
     head = opened.head
     if seq > head.seq:
         return head.seq, seq
-    then = head.seal if seq == head.seq else opened.sealer.head_of(store.places(opened.row.run_id)[:seq])
+    then = head.seal if seq == head.seq else opened.sealer.head_of(store.outline(opened.row.run_id).places[:seq])
     return None if then == seal else (seq - 1, seq)

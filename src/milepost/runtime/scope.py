@@ -57,7 +57,7 @@ def here() -> Home:
 
 
 def _task() -> asyncio.Task[Any] | None:
-    # Asked three times a step; without a loop `current_task` alone would raise, and cost ten times as much.
+    # Asked twice a step; without a loop `current_task` alone would raise, and cost ten times as much.
     loop = asyncio._get_running_loop()
     return asyncio.current_task(loop) if loop is not None else None
 
@@ -120,12 +120,13 @@ class Scope:
     def begin(self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RuntimeCall:
         """Name a call. Raises: DuplicateStep, BadName, NotEncodable, CalledInside, OutsideRun in a forked child."""
         self._check_open(spec)
-        bound = spec.arguments.bind(args, dict(kwargs))
+        bound = spec.arguments.bind(args, kwargs)
         encoded = spec.arguments.encode(bound)
-        branch = here() != self.home
-        if not branch:
+        task = _task()
+        branch = (task or threading.get_ident()) != self.home
+        if self.unsettled and not branch:
             self.note_caught(own_line_only=True)
-        item_key = self._item_key(spec, args, kwargs)
+        item_key = self._item_key(spec, args, kwargs) if spec.key is not None else None
         with self.run.lock:
             path = self._name(spec, item_key, branch, encoded)
             self.expected.pop(path, None)
@@ -150,7 +151,7 @@ class Scope:
             scope=self,
             args=args,
             kwargs=kwargs,
-            named_by=_task(),
+            named_by=task,
         )
 
     def _check_open(self, spec: AnySpec) -> None:
@@ -173,9 +174,8 @@ class Scope:
         if self.pid != os.getpid():
             raise OutsideRun(path=name, reason="this process was forked from the one that holds the run")
 
-    def _item_key(self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        if spec.key is None:
-            return None
+    def _item_key(self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        assert spec.key is not None
         value = spec.key(*args, **kwargs)
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise BadName(
@@ -212,7 +212,7 @@ class Scope:
     def _unclaimed(self, call: RuntimeCall) -> tuple[str, ...]:
         """Return what was finished on the body's own line and is not called yet, for a call there without a record."""
         s = self.run.snapshot
-        if not self.expected or call.branch or any(call.path in known for known in (s.steps, s.effects, s.approvals)):
+        if call.branch or any(call.path in known for known in (s.steps, s.effects, s.approvals)):
             return ()
         return tuple(name for name, own_line in self.expected.items() if own_line)
 
@@ -265,8 +265,10 @@ class Scope:
             if self.active > 0:
                 self.run.busy += 1
             self.active += 1
-            self.begun(call.path)
-            call.unclaimed = self._unclaimed(call)
+            if self._to_come:
+                self.begun(call.path)
+            if self.expected:
+                call.unclaimed = self._unclaimed(call)
 
     def leave(self) -> None:
         """Count a call as over; wake whoever waits for the body to be quiet."""

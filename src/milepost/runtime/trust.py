@@ -6,7 +6,7 @@ The door calls it under the lease, before anything runs; `--check` calls it with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, get_type_hints
@@ -18,33 +18,40 @@ from milepost.protocol.state import EffectState, settled_after
 from milepost.records.canonical import digest, parse
 from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed, RunStatus
 from milepost.records.rows import AnswerRow
-from milepost.runtime.opening import Opened, read_snapshot
+from milepost.runtime.opening import Opened, collecting_later, read_snapshot
 from milepost.stores.contract import Lease, Store, StoredArtifact
 
 CHECKED_KEPT_BYTES = 16 * 1024 * 1024
 """Bytes of checked artifacts kept for the plan, which asks for them next; the rest is read again."""
 ROWS_AT_ONCE = 256
 """Artifact rows read in one query; each takes at most 64 KiB."""
+_FILES = "files of "
+"""Begins the name of a manifest of files."""
 
 
 def read_trusted(store: Store, run_id: str, seal_key: bytes | None) -> Opened:
     """Read what a resume needs and check what it rests on. Raises: RunUnknown. A refusal is returned, not raised."""
-    opened = read_snapshot(store, run_id, seal_key)
-    if opened.refusal is None and opened.snapshot.started is not None:
-        try:
-            check_row(opened)
-            check_questions(store, opened)
-            opened.answers = offered_answers(store, opened)
-            check_cancel(opened)
-            check_artifacts(store, opened)
-        except RefusedError as refusal:
-            opened.refusal = refusal
-    return opened
+    with collecting_later():
+        opened = read_snapshot(store, run_id, seal_key)
+        if opened.refusal is None and opened.snapshot.started is not None:
+            try:
+                _check_all(store, opened)
+            except RefusedError as refusal:
+                opened.refusal = refusal
+        return opened
+
+
+def _check_all(store: Store, opened: Opened) -> None:
+    check_row(opened)
+    check_questions(store, opened)
+    opened.answers = offered_answers(store, opened)
+    check_cancel(opened)
+    check_artifacts(store, opened)
 
 
 def check_lease(opened: Opened, lease: Lease) -> None:
     """Check that the fencing token grew since the journal was last written. Raises: CorruptRecord."""
-    newest = max((record.token for _, record in opened.records if isinstance(record, RunResumed)), default=1)
+    newest = max((record.token for _, record in opened.few if isinstance(record, RunResumed)), default=1)
     if opened.records and lease.token <= newest:
         raise _corrupt(
             opened, "its row", f"the next fencing token is {lease.token}, the journal was written under {newest}"
@@ -72,7 +79,7 @@ def status_of(s: Snapshot) -> RunStatus:
 
 def check_questions(store: Store, opened: Opened) -> None:
     """Check that people were shown the questions the journal asks. Raises: CorruptRecord."""
-    asked = [(line, record) for line, record in opened.records if isinstance(record, QuestionAsked)]
+    asked = [(line, record) for line, record in opened.few if isinstance(record, QuestionAsked)]
     if not asked:
         return
     shown = {row.question_id: row for row in store.questions(opened.row.run_id, closed=True)}
@@ -127,25 +134,31 @@ def check_artifacts(store: Store, opened: Opened) -> None:
     """Check that every artifact a resume may read is there with its digest. Raises: CorruptRecord, StoreUnavailable."""
     files = ArtifactFiles(store.folder) if store.folder is not None else None
     waiting = list({pointer: (what, pointer) for what, pointer in pointers(relied_on(opened.snapshot))}.values())
-    room = CHECKED_KEPT_BYTES
-    while waiting:
-        part, waiting = waiting[:ROWS_AT_ONCE], waiting[ROWS_AT_ONCE:]
+    room, begin = CHECKED_KEPT_BYTES, 0
+    while begin < len(waiting):
+        part = waiting[begin : begin + ROWS_AT_ONCE]
+        begin += len(part)
         rows = store.artifacts(opened.row.run_id, [p.digest for _, p in part if p.where == "row"])
         for what, pointer in part:
             try:
-                if pointer.where == "file" and files is not None:
-                    files.check(pointer.digest)
-                else:
-                    data = _checked(rows.get(pointer.digest), pointer)
-                    waiting.extend(files_listed(what, data))
-                    room -= len(data)
-                    if room >= 0:
-                        opened.checked[pointer.digest] = data
+                data = _checked(rows, files, what, pointer)
             except (ArtifactMissing, ArtifactDamaged) as error:
                 raise _corrupt(opened, f"the {what}", str(error)) from error
+            if what.startswith(_FILES):
+                waiting.extend(files_listed(what, data))
+            room -= len(data)
+            if room >= 0:
+                opened.checked[pointer.digest] = data
 
 
-def _checked(row: StoredArtifact | None, pointer: Pointer) -> bytes:
+def _checked(rows: Mapping[str, StoredArtifact], files: ArtifactFiles | None, what: str, pointer: Pointer) -> bytes:
+    """Return the bytes of a row or of a manifest; nothing of any other file, which may be large."""
+    if pointer.where == "file" and files is not None:
+        if what.startswith(_FILES):
+            return files.read(pointer.digest)
+        files.check(pointer.digest)
+        return b""
+    row = rows.get(pointer.digest)
     if row is None or row.data is None:
         raise ArtifactMissing(pointer.digest)
     if digest(row.data) != pointer.digest:
@@ -195,7 +208,7 @@ def _pointing(kind: str) -> tuple[str, ...]:
 
 def files_listed(what: str, data: bytes) -> Iterator[tuple[str, Pointer]]:
     """Yield the files a manifest lists; nothing for an artifact that is no manifest of files."""
-    if not what.startswith("files of "):
+    if not what.startswith(_FILES):
         return
     entries: Any = parse(data)
     for entry in entries:

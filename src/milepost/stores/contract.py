@@ -1,4 +1,4 @@
-"""What every store promises: 20 methods, and the rows that pass through them.
+"""What every store promises: 18 methods, and the rows that pass through them.
 
 Rules of a store (proved by `tests/contract`, the conformance suite every store passes):
 1 a batch is written whole or not at all, and the batches of one run in the order they were appended;
@@ -33,6 +33,13 @@ class StoredRecord(NamedTuple):
     kind: str
     body: bytes
     seal: bytes
+
+
+class Outline(NamedTuple):
+    """The place of every record that is really there, and the records of the task's own chain, in order of seq."""
+
+    places: list[Place]
+    records: list[StoredRecord]
 
 
 class Head(NamedTuple):
@@ -220,8 +227,8 @@ class Store(Protocol):
     ) -> list[StoredRecord]:
         """Return records with seq > after in order of seq: of one chain, or of all (None), so many at most."""
 
-    def places(self, run_id: str) -> list[Place]:
-        """Return number, chain and seal of every record that is really there, in order of seq, without bodies."""
+    def outline(self, run_id: str) -> Outline:
+        """Return what a resume reads first, as of one moment: of most runs that is all of the journal it reads."""
 
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""

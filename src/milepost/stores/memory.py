@@ -26,6 +26,7 @@ from milepost.stores.contract import (
     Holder,
     Lease,
     NewRun,
+    Outline,
     Progress,
     QuestionRow,
     RunRow,
@@ -186,8 +187,9 @@ class MemoryStore:
     ) -> list[StoredRecord]:
         return [r for r in self._records(run_id) if r.seq > after and chain in (None, r.chain)][:limit]
 
-    def places(self, run_id: str) -> list[Place]:
-        return [Place(r.seq, r.chain, r.seal) for r in self._records(run_id)]
+    def outline(self, run_id: str) -> Outline:
+        found = self._records(run_id)
+        return Outline([Place(r.seq, r.chain, r.seal) for r in found], [r for r in found if r.chain == ""])
 
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         with self._lock:

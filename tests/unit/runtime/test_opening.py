@@ -9,7 +9,7 @@ from milepost.errors import CorruptRecord, StepFailed
 from milepost.records.seal import Place, Sealer
 from milepost.runtime.opening import READS_MAX, read_snapshot
 from milepost.runtime.trust import read_trusted
-from milepost.stores.contract import Batch, Head
+from milepost.stores.contract import Batch, Head, Outline
 from milepost.stores.memory import MemoryStore
 
 SEALS = [bytes([n]) * 32 for n in range(6)]
@@ -31,7 +31,7 @@ class Growing(MemoryStore):
 
     growths = 0
 
-    def places(self, run_id: str) -> list[Place]:
+    def outline(self, run_id: str) -> Outline:
         row = self.run(run_id)
         if self.growths > 0 and row is not None:
             self.growths -= 1
@@ -41,7 +41,7 @@ class Growing(MemoryStore):
             head = Head(seq, sealer.head(row.head.seal, Place(seq, "", seal)))
             record = type(last)(seq, "", last.kind, last.body, seal)
             self.append(Batch(run_id, 1, [record], head)).wait()
-        return super().places(run_id)
+        return super().outline(run_id)
 
 
 @pytest.fixture

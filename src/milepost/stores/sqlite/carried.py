@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from milepost.stores.contract import StoredArtifact
 from milepost.stores.sqlite import rows
@@ -37,13 +38,22 @@ class CarriedArtifacts:
         found = self._reader.all("read artifacts", SQL["artifacts"], wanted)
         return {row[0]: rows.artifact(row) for row in found}
 
+    def learn(self, run_id: str, outline: Sequence[tuple[Any, ...]]) -> None:
+        """Take a run's map from rows of its outline, which begin with its first record: they were read anyway."""
+        if outline:
+            with self._lock:
+                self._remember(run_id, outline[-1][0], {row[3]: row[0] for row in outline if row[3] is not None})
+
     def _mapped(self, run_id: str) -> dict[str, int]:
         """Carry the run's map on to its newest record."""
         read_to, places = self._places.get(run_id, (0, {}))
         new = self._reader.all("read artifacts", SQL["carried"], (run_id, read_to))
         if new:
             places.update(new)
-            self._places[run_id] = (new[-1][1], places)
-            if len(self._places) > RUNS_MAX:
-                del self._places[next(iter(self._places))]
+            self._remember(run_id, new[-1][1], places)
         return places
+
+    def _remember(self, run_id: str, read_to: int, places: dict[str, int]) -> None:
+        self._places[run_id] = (read_to, places)
+        if len(self._places) > RUNS_MAX:
+            del self._places[next(iter(self._places))]

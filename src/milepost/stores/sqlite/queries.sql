@@ -127,10 +127,10 @@ SELECT j.seq, j.chain, j.kind, j.body, j.seal
 FROM runs r CROSS JOIN journal j INDEXED BY journal_by_chain ON j.run = r.number
 WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.seq LIMIT ?
 
--- name: places
--- Where each record of a run stands, in order.
-SELECT j.seq, j.chain, j.seal FROM runs r CROSS JOIN journal j ON j.run = r.number
-WHERE r.run_id = ? ORDER BY j.seq
+-- name: outline
+-- Where each record of a run stands, in order, and which artifact it carries; whole those of the task's own body.
+SELECT j.seq, j.chain, j.seal, j.digest, j.kind, CASE j.chain WHEN '' THEN j.body END
+FROM runs r CROSS JOIN journal j ON j.run = r.number WHERE r.run_id = ? ORDER BY j.seq
 
 -- name: copies
 -- Every artifact that lies in a row, with its run and the number of the record that carries it, 0 for none.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from milepost.errors import CorruptRecord
@@ -13,6 +16,7 @@ from milepost.stores.contract import (
     Head,
     Held,
     Holder,
+    Outline,
     Progress,
     QuestionRow,
     RunRow,
@@ -59,16 +63,17 @@ def _status(run_id: str, name: str) -> RunStatus:
         raise CorruptRecord(run_id=run_id, record="its row in the list of runs", reason=reason) from None
 
 
-def record(row: tuple[Any, ...]) -> StoredRecord:
-    return StoredRecord._make(row)
+record: Callable[[tuple[Any, ...]], StoredRecord] = partial(tuple.__new__, StoredRecord)
+artifact: Callable[[tuple[Any, ...]], StoredArtifact] = partial(tuple.__new__, StoredArtifact)
+_place: Callable[[tuple[Any, ...]], Place] = partial(tuple.__new__, Place)
+"""All made by the ten thousand, so without a call of Python's."""
+_of_place, _of_record = itemgetter(0, 1, 2), itemgetter(0, 1, 4, 5, 2)
 
 
-def place(row: tuple[Any, ...]) -> Place:
-    return Place._make(row)
-
-
-def artifact(row: tuple[Any, ...]) -> StoredArtifact:
-    return StoredArtifact(*row)
+def outline(found: list[tuple[Any, ...]]) -> Outline:
+    """Build what the statement `outline` found."""
+    whole = (row for row in found if row[1] == "")
+    return Outline(list(map(_place, map(_of_place, found))), list(map(record, map(_of_record, whole))))
 
 
 def question(row: tuple[Any, ...]) -> QuestionRow:

@@ -17,7 +17,6 @@ from milepost.artifacts.files import ArtifactFiles
 from milepost.errors import ForeignDatabase, StoreUnavailable
 from milepost.records.model import RunStatus
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
-from milepost.records.seal import Place
 from milepost.stores.contract import (
     Batch,
     Diagnosis,
@@ -25,6 +24,7 @@ from milepost.stores.contract import (
     Holder,
     Lease,
     NewRun,
+    Outline,
     QuestionRow,
     RunRow,
     StoredArtifact,
@@ -173,11 +173,13 @@ class SqliteStore:
             found = self._reader.all("read journal", SQL["inner_chain"], (run_id, after, chain, most))
         else:
             found = self._reader.all("read journal", SQL["task_chain"], (run_id, after, most))
-        return [rows.record(row) for row in found]
+        return list(map(rows.record, found))
 
-    def places(self, run_id: str) -> list[Place]:
-        """Return number, chain and seal of every record that is really there, in order of seq, without bodies."""
-        return [rows.place(row) for row in self._reader.all("read journal", SQL["places"], (run_id,))]
+    def outline(self, run_id: str) -> Outline:
+        """Return the place of every record that is really there, and the records of the task's own chain."""
+        found = self._reader.all("read journal", SQL["outline"], (run_id,))
+        self._carried.learn(run_id, found)
+        return rows.outline(found)
 
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""
