@@ -1,7 +1,8 @@
 """Runs every harness of `tests/soak` in turn within a time: `make soak SECONDS=600 [SEED=7]`.
 
 Each gets its share of the seconds; its line goes to the file that MILEPOST_SOAK_RESULTS names. Exit status 1 when a
-harness found something broken; what it printed says how to try that one point again.
+harness found something broken; what it printed says how to try that one point again. Stopped (Ctrl-C, SIGTERM), it
+keeps what was counted until then: exit status 130.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import ast
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,7 @@ class Ended(IntEnum):
     CLEAN = 0
     BROKEN = 1
     NOT_TRIED = 2  # this machine lacks what it needs
+    STOPPED = 130  # somebody ended it
 
 
 def harnesses() -> list[str]:
@@ -52,21 +55,32 @@ def run(name: str, seconds: float, seed: int) -> Ended:
         status = _status(command, environ, seconds + LEAVING_S)
         for line in lines.read_text(encoding="utf-8").splitlines() if lines.exists() else ():
             note(json.loads(line))
-    return Ended.NOT_TRIED if status == Ended.NOT_TRIED else Ended(bool(status))
+    return Ended(status) if status in tuple(Ended) else Ended.BROKEN
 
 
 def _status(command: Sequence[str], environ: Mapping[str, str], seconds_max: float) -> int:
-    """Return how a harness ended; one that hangs is ended and counts as broken."""
-    try:
-        return subprocess.run(command, cwd=ROOT, env=environ, timeout=seconds_max, check=False).returncode
-    except subprocess.TimeoutExpired:
-        print(f"hangs: it was ended after {seconds_max:.0f} s: {' '.join(command[1:])}", file=sys.stderr)
-        return Ended.BROKEN
+    """Return how a harness ended: one that hangs is killed and counts as broken; a wish to stop is passed on."""
+    with subprocess.Popen(command, cwd=ROOT, env=environ) as process:
+        try:
+            return process.wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            print(f"hangs: it was ended after {seconds_max:.0f} s: {' '.join(command[1:])}", file=sys.stderr)
+            process.kill()
+            return Ended.BROKEN
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            return Ended.STOPPED
 
 
 def run_all(names: Sequence[str], seconds: float, seed: int) -> dict[str, Ended]:
-    """Run harnesses one after the other, each for its share of the seconds."""
-    return {name: run(name, seconds / len(names), seed) for name in names}
+    """Run harnesses one after the other, each for its share of the seconds, until somebody stops them."""
+    found: dict[str, Ended] = {}
+    for name in names:
+        found[name] = run(name, seconds / len(names), seed)
+        if found[name] is Ended.STOPPED:
+            break
+    return found
 
 
 def main() -> int:
@@ -76,11 +90,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", choices=known, help="may be given more than once")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     found = run_all(given.only or known, given.seconds, given.seed)
     for ended in Ended:
         names = [name for name, its in found.items() if its is ended]
         if names:
             print(f"{ended.name.lower().replace('_', ' ')}: {', '.join(names)}")
+    if Ended.STOPPED in found.values():
+        return Ended.STOPPED
     return int(Ended.BROKEN in found.values())
 
 

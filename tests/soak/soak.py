@@ -1,7 +1,7 @@
 """The door of the harnesses: `python tests/soak/soak.py HARNESS [--seconds N] [--seed S] [--only POINT]`.
 
 Without a harness it names them. Exit status 0 when nothing was broken, 1 when something was, 2 when this machine
-lacks what the harness needs.
+lacks what the harness needs, 130 when it was stopped (Ctrl-C, SIGTERM): what it counted until then is kept.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 HERE = Path(__file__).parent
 ROOMS = [str(HERE), *(str(HERE.parent / room) for room in ("", "crash", "property", "../examples"))]
@@ -43,8 +44,30 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+STOPPED = 130
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+def stop(number: int, frame: object) -> NoReturn:
+    """Unwind at once; what comes after it, as from a parent that passes a Ctrl-C on, is the same wish."""
+    for each in STOPS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     given = arguments()
+    for each in STOPS:
+        signal.signal(each, stop)
+    try:
+        return run(given)
+    except KeyboardInterrupt:
+        print(f"{given.harness}: stopped; what was counted is kept", file=sys.stderr)
+        return STOPPED
+
+
+def run(given: argparse.Namespace) -> int:
+    """Run one harness; return the exit status it stands for."""
     sys.path[:0] = [room for room in ROOMS if room not in sys.path]
     from tally import Harness, Missing, tallied
 

@@ -97,15 +97,26 @@ class Harness(Protocol):
 
 
 def tallied(harness: Harness, name: str, folder: Path, *, seconds: float, seed: int, only: str | None = None) -> Tally:
-    """Try points in an order drawn from the seed until the time is over, at least one; or the one that is named."""
+    """Try points in an order drawn from the seed until the time is over, at least one; or the one that is named.
+
+    What was counted until Ctrl-C or a signal is kept like the rest.
+    """
     tally = Tally(name, harness.KIND, seed)
     began = time.monotonic()
-    with harness.opened(folder) as (points, attempt):
-        tally.of = len(points)
-        for point in [only] if only is not None else random.Random(seed).sample(list(points), len(points)):
-            if tally.tried and time.monotonic() - began > seconds:
-                break
-            _try(tally, attempt, point)
+    try:
+        with harness.opened(folder) as (points, attempt):
+            tally.of = len(points)
+            for point in [only] if only is not None else random.Random(seed).sample(list(points), len(points)):
+                if tally.tried and time.monotonic() - began > seconds:
+                    break
+                _try(tally, attempt, point)
+    except KeyboardInterrupt:
+        _kept(tally, began)
+        raise
+    return _kept(tally, began)
+
+
+def _kept(tally: Tally, began: float) -> Tally:
     tally.seconds = time.monotonic() - began
     tally.append()
     return tally
