@@ -72,7 +72,7 @@ BROAD_HANDLERS = {
     "protocol/approving.py": ["Approving.said"],
     "protocol/failure.py": ["_text"],
     "protocol/landing.py": ["_unwrapped"],
-    "protocol/request.py": ["_renamed"],
+    "protocol/request.py": ["_named"],
     "records/arguments.py": ["ArgumentsCodec.decode", "ArgumentsCodec.encode", "ArgumentsCodec.round_trip"],
     "records/codec.py": ["Codec.decode", "Codec.encode", "Codec.round_trip"],
     "records/shapes/fields.py": ["build_from"],

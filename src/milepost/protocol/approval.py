@@ -18,7 +18,7 @@ from milepost.protocol.keep import keep_bytes
 from milepost.protocol.ops import Ask, Load, Moment, Now, Park, Steps
 from milepost.protocol.questions import ask, listed
 from milepost.protocol.request import Exact
-from milepost.protocol.snapshot import parse_time
+from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.state import ApprovalState
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
@@ -90,7 +90,7 @@ def _not_allowed(
     last = state.given[-1]
     declined = _declined(state, matter)
     if declined is not None:
-        raise Declined(run_id=call.run_id, path=call.path, by=declined.by, note=declined.note or "no reason given")
+        raise _told(call, call.path, declined)
     if last.choice == "redo":
         return [f"it ran again, as {last.by} asked"]
     if matter.exact.unusable:
@@ -111,6 +111,22 @@ def _declined(state: ApprovalState, matter: Matter) -> AnswerEntered | None:
     """Return the answer that declined exactly this. Another request is another question."""
     last = state.given[-1]
     return last if last.choice == "decline" and state.question.about["planned"] == matter.exact.planned else None
+
+
+def declined_inside(call: Call[Any]) -> Declined | None:
+    """Return the decline that ended a step from inside, as its caller was told of it; None when there was none."""
+    s = call.snapshot
+    inside = [*s.approvals.items(), *s.reviews.items()]
+    declined = (state.given[-1] for path, state in inside if path.startswith(f"{call.path}/") and state.given)
+    last = max((answer for answer in declined if answer.choice == "decline"), key=lambda a: a.at, default=None)
+    if last is None:
+        return None
+    question, _ = s.answered[last.question_id]
+    return _told(call, question.path, last)
+
+
+def _told(call: Call[Any], path: str, answer: AnswerEntered) -> Declined:
+    return Declined(run_id=call.run_id, path=path, by=answer.by, note=answer.note or "no reason given")
 
 
 def _is_expired(state: ApprovalState, now: datetime) -> bool:
@@ -160,14 +176,20 @@ def binding(call: Call[Any], request: str, order: int | None = None) -> dict[str
                 sources[path] = verified.sources.digest
     started = s.started
     return {
-        "accepted": {key: fingerprint for key, (_, fingerprint) in s.accepted_sources.items()},
         "inputs": started.inputs_fingerprint if started is not None else "",
+        "kept": _kept(s),
         "path": call.path,
         "request": request,
         "run": call.run_id,
         "sources": sources,
         "versions": dict(call.versions),
     }
+
+
+def _kept(s: Snapshot) -> dict[str, Json]:
+    """Return what a person said to keep although it had changed, by their question, as it was said to them."""
+    said = (q for q, a in s.answered.values() if q.question_kind == QuestionKind.SOURCE_CHANGED and a.choice == "keep")
+    return {question.question_id: question.sentence for question in said}
 
 
 # ── the question ────────────────────────────────────────────────────────────────────────────────────

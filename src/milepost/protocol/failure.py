@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from milepost.errors import StepFailed, UndeclaredWrite
+from milepost.errors import Declined, StepFailed, UndeclaredWrite
 from milepost.protocol.policy import Retry
 from milepost.protocol.snapshot import age, format_time
 from milepost.records.model import ERROR_SIZE_MAX, ErrorRecord
@@ -41,7 +41,7 @@ class Again:
 
 def after_failure(retry: Retry | None, failure: Failure) -> Again | Literal["ask", "raise", "stop"]:
     """Decide what follows. "stop": no policy covers it, the run ends failed and a resume starts the step again."""
-    is_ours = isinstance(failure.error, UndeclaredWrite)  # it would be kept from it again
+    is_ours = isinstance(failure.error, (Declined, UndeclaredWrite))  # it would be kept from it again
     if retry is None or is_ours or not isinstance(failure.error, Exception) or not retry.covers(failure.error):
         return "stop"
     until = failure.now + retry.wait(failure.starts, failure.error)

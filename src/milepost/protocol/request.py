@@ -61,29 +61,38 @@ def exact_request(call: Call[Any]) -> Steps[Exact]:
 def as_edited(spec: EffectSpec, item_key: str | None, bound: Mapping[str, Any], arguments: bytes) -> Edited | str:
     """Read edited arguments as the effect's own types; a sentence says why they cannot be used.
 
-    `bound` holds what is not watched, and so is not recorded; where nobody has it, `key=` is not asked.
+    `bound` is what the plan gave: it also holds what is not watched, and so is not recorded.
     """
     try:
         found = {**bound, **spec.arguments.decode(arguments)}
         encoded = spec.arguments.round_trip(found)
     except MilepostError as error:
         return str(error)
-    if spec.key is not None and found.keys() == set(spec.arguments.parameters):
-        problem = _renamed(spec, item_key, found)
-        if problem:
-            return problem
-    return Edited(found, encoded)
+    problem = _renamed(spec, item_key, bound, found) if spec.key is not None else ""
+    return problem or Edited(found, encoded)
 
 
-def _renamed(spec: EffectSpec, item_key: str | None, bound: Mapping[str, Any]) -> str:
-    """Say when an edit changes what the call is named by: it would be sent under another's name and key."""
+def _renamed(spec: EffectSpec, item_key: str | None, bound: Mapping[str, Any], edited: Mapping[str, Any]) -> str:
+    """Say when an edit changes what the call is named by: it would be sent under another's name and key.
+
+    `key=` got the arguments as the plan wrote them, perhaps without those that have a default.
+    """
+    given = {name for name in bound if name not in spec.arguments.defaults}
+    for names in (bound.keys(), given, given | {n for n in bound if bound[n] != spec.arguments.defaults.get(n)}):
+        if _named(spec, {name: bound[name] for name in bound if name in names}) == item_key:
+            named = _named(spec, {name: edited[name] for name in bound if name in names})
+            return "" if named == item_key else f"key= of {spec.name} says {named!r} of it, it is about {item_key!r}"
+    return f"key= of {spec.name} cannot be asked about it"
+
+
+def _named(spec: EffectSpec, bound: Mapping[str, Any]) -> str | None:
+    """Return what `key=` says of arguments, None when it cannot be asked about them."""
     args, kwargs = spec.arguments.spread(bound)
     assert spec.key is not None
     try:
-        named = str(spec.key(*args, **kwargs))
-    except Exception as error:  # noqa: BLE001 – the user's key= on arguments the plan never gave it
-        return f"key= of {spec.name} raised {type(error).__name__}"
-    return "" if named == item_key else f"key= of {spec.name} says {named!r} of it, and it is about {item_key!r}"
+        return str(spec.key(*args, **kwargs))
+    except Exception:  # noqa: BLE001 – the user's key= on arguments the plan never gave it
+        return None
 
 
 def _written(call: Call[Any]) -> Steps[bytes]:

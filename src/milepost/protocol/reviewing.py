@@ -18,7 +18,7 @@ from milepost.records.model import Pointer
 
 JSON = "application/json"
 TEXT_SHOWN_MAX = 4000
-"""Characters of an output that is no JSON which the evidence shows; the whole is an artifact of its digest."""
+"""Bytes of an output that is no JSON which the evidence shows; the whole is an artifact of its digest."""
 
 
 def is_reviewed(call: Call[StepSpec]) -> bool:
@@ -71,4 +71,6 @@ def _shown(data: bytes, output: Pointer) -> Any:
     if output.media_type == JSON:
         return parse(data)
     text = data[:TEXT_SHOWN_MAX].decode("utf-8", "replace")
+    if output.media_type.startswith("text/") and len(data) <= TEXT_SHOWN_MAX:
+        return text
     return {"media_type": output.media_type, "size": output.size, "digest": output.digest, "begins": text}

@@ -18,6 +18,7 @@ from milepost.errors import (
     StepFailed,
     UndeclaredWrite,
 )
+from milepost.protocol.approval import declined_inside
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.doubt import unsettled_question
@@ -77,7 +78,8 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
     if state is not None and state.verified is not None:
         return call.spec.output.decode((yield Load(state.verified.output, f"output of {call.path}")))
     if state is not None and state.failure is not None and state.failure.final:
-        raise _step_failed(call, state.attempt, str(state.failure.error))
+        declined = declined_inside(call) if state.failure.error.type.endswith(".Declined") else None
+        raise declined or _step_failed(call, state.attempt, str(state.failure.error))
     while True:
         kept = yield from _kept_before(call)
         if kept is None:

@@ -46,7 +46,7 @@ class ArgumentsCodec:
         self._shapes = {p.name: self._shape(p, hints) for p in parameters if p.name not in unwatched}
         self._names = tuple(p.name for p in parameters if p.kind in _POSITIONAL)
         self._is_plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
-        self._defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         self.immutable = all(shape.immutable for shape in self._shapes.values())
         """Whether no watched argument can be changed in place, so that nobody need look."""
         self.holds_paths = any(shape.holds_paths for shape in self._shapes.values())
@@ -115,7 +115,7 @@ class ArgumentsCodec:
 
     def _bind_plain(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object] | None:
         """Bind a call of a function without starred parameters; None when the call is wrong."""
-        bound = {**self._defaults, **dict(zip(self._names, args, strict=False)), **kwargs}
+        bound = {**self.defaults, **dict(zip(self._names, args, strict=False)), **kwargs}
         given = len(args) + len(kwargs)
         is_right = (
             len(args) <= len(self._names)
@@ -150,8 +150,8 @@ class ArgumentsCodec:
         try:
             if name in value:
                 return self._shapes[name].load(value[name])
-            if name in self._defaults:
-                return self._defaults[name]
+            if name in self.defaults:
+                return self.defaults[name]
             raise Mismatch(f"an argument for {self._name}", "none, the parameter was added since")
         except Mismatch as mismatch:
             mismatch.under(at_key(name))

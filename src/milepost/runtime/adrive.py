@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
-from milepost.errors import LeaseLost, Signal, StepFailed, StoreUnavailable
+from milepost.errors import Declined, LeaseLost, Signal, StepFailed, StoreUnavailable
 from milepost.protocol.keys import Key
 from milepost.protocol.landing import landed_late
 from milepost.protocol.ops import (
@@ -79,7 +79,7 @@ async def drive_call_async(call: RuntimeCall) -> Any:
     except Signal as raised:
         scope.signal(raised)
         raise
-    except StepFailed:
+    except (StepFailed, Declined):
         scope.failed(call)
         raise
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from milepost.errors import Signal, StepFailed
+from milepost.errors import Declined, Signal, StepFailed
 from milepost.protocol.effect import ask_ahead as effect_ahead
 from milepost.protocol.effect import effect
 from milepost.protocol.ops import Op, Steps, Within
@@ -54,7 +54,7 @@ def drive_call(call: RuntimeCall) -> Any:
     except Signal as raised:
         scope.signal(raised)
         raise
-    except StepFailed:
+    except (StepFailed, Declined):
         scope.failed(call)
         raise
     finally:

@@ -54,10 +54,9 @@ def _is_below_its_holder(run: RunRow) -> bool:
 
 
 def _ancestors() -> Iterator[int]:
-    """Yield this process, its parent, and so on, as far as the kernel tells."""
+    """Yield this process's parent, its parent, and so on, as far as the kernel tells."""
     pid = os.getpid()
     for _ in range(ANCESTORS_MAX):
-        yield pid
         try:
             stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
         except OSError:
@@ -65,3 +64,4 @@ def _ancestors() -> Iterator[int]:
         pid = int(stat.rpartition(")")[2].split()[1])
         if pid == 0:
             return
+        yield pid

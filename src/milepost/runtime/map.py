@@ -1,4 +1,7 @@
-"""`.map`: each item its own checkpoint. On an error nothing new starts, running items finish, then it is raised."""
+"""`.map`: each item its own checkpoint. On an error nothing new starts, running items finish, then it is raised.
+
+An item that people declined is a decision about that item: the others are carried out, then it is raised.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from milepost.errors import BadOption, Signal
+from milepost.errors import BadOption, Declined, Signal
 from milepost.runtime.adrive import drive_ahead_async, drive_call_async
 from milepost.runtime.drive import drive_ahead, drive_call
 from milepost.runtime.scope import AnySpec, RuntimeCall, Scope
@@ -32,11 +35,12 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
     """Carry out calls in threads, at most so many at once; results in the order of the items.
 
     Where items need approval, all of them are asked about first: none has to wait for another's answer.
+    Raises: Declined once all others are done, with `results`: in the place of each item its result or its Declined.
     """
     for call in calls if _ask_ahead(calls) else ():
         drive_ahead(call)
     if concurrency == 1 or len(calls) < 2:
-        return [drive_call(call) for call in calls]
+        return _without_declines(calls, [_outcome(call) for call in calls])
     results: list[Any] = [None] * len(calls)
     errors: list[BaseException] = []
     waiting = iter(range(len(calls)))
@@ -49,7 +53,7 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
             if index is None:
                 return
             try:
-                results[index] = drive_call(calls[index])
+                results[index] = _outcome(calls[index])
             except BaseException as error:  # noqa: BLE001 – raised below, in the thread that called .map
                 errors.append(error)
 
@@ -57,7 +61,24 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
         for _ in range(min(concurrency, len(calls))):
             pool.submit(contextvars.copy_context().run, work)
     _raise_first(calls, errors)
-    return results
+    return _without_declines(calls, results)
+
+
+def _outcome(call: RuntimeCall) -> Any:
+    """Return the result of a call, or that it was declined."""
+    try:
+        return drive_call(call)
+    except Declined as declined:
+        return declined
+
+
+def _without_declines(calls: list[RuntimeCall], results: list[Any]) -> list[Any]:
+    """Return the results, or raise the first decline with all of them."""
+    declined = next((result for result in results if isinstance(result, Declined)), None)
+    if declined is None:
+        return results
+    calls[0].scope.hear_of(calls)
+    raise Declined(**{**declined.facts, "results": results})
 
 
 def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> Coroutine[Any, Any, list[Any]]:
@@ -83,7 +104,7 @@ async def _mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
 
     results = await outlive(_each(calls, concurrency, errors), cancel, asyncio.current_task())
     _raise_first(calls, errors)
-    return results
+    return _without_declines(calls, results)
 
 
 def _ask_ahead(calls: list[RuntimeCall]) -> bool:
@@ -100,6 +121,8 @@ async def _each(calls: list[RuntimeCall], concurrency: int, errors: list[BaseExc
                 return
             try:
                 results[index] = await drive_call_async(calls[index])
+            except Declined as declined:
+                results[index] = declined
             except BaseException as error:  # noqa: BLE001 – raised in the task that called .map
                 errors.append(error)
 

@@ -54,7 +54,7 @@ def test_nothing_is_sent_before_it_is_approved(desk: Desk, provider: Provider) -
     evidence = desk.evidence()
     assert evidence["request"] == {"arguments": {"amount": 10, "invoice": "INV-7"}}
     assert (evidence["provider"], evidence["key"][:4]) == ("accounting", "mp1-")
-    assert set(evidence["binding"]) == {"accepted", "inputs", "path", "request", "run", "sources", "versions"}
+    assert set(evidence["binding"]) == {"inputs", "kept", "path", "request", "run", "sources", "versions"}
     assert [choice.name for choice in desk.asked().choices] == ["approve", "edit", "decline"]
 
 
@@ -330,7 +330,7 @@ def test_an_edit_may_not_make_it_another_call(desk: Desk, provider: Provider) ->
     plan = approving(provider, key=lambda invoice, amount: invoice)
     asks(desk, plan)
     says(desk, ADA, "edit", request={"invoice": "INV-8", "amount": 10})
-    with pytest.raises(ApprovalNeeded, match="'INV-8' of it, and it is about 'INV-7'"):
+    with pytest.raises(ApprovalNeeded, match="'INV-8' of it, it is about 'INV-7'"):
         desk.resume(plan)
 
 
