@@ -60,8 +60,9 @@ def lines(text: object) -> Markup:
 
 
 def pretty(value: Any) -> Markup:
-    """Show JSON indented, its texts inert and readable."""
-    return lines(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
+    """Show JSON indented and readable; what is not printable is escaped as JSON does, so that it can be edited."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    return lines("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 def link(path: str, /, **query: object) -> str:

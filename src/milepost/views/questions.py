@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from milepost.protocol.keys import name_in
@@ -28,10 +28,18 @@ def answer_object(answer: AnswerRow) -> dict[str, Any]:
     return {"choice": answer.choice, "by": answer.by, "at": answer.at, "note": answer.note, "ref": answer.ref}
 
 
+def approving_object(row: QuestionRow) -> dict[str, Any]:
+    """Return who must answer a question, and how many: one person, whoever it is, unless it says otherwise."""
+    about = asked(row).about
+    return {"approvals": int(about.get("approvals") or 1), "approvers": list(about.get("approvers") or ())}
+
+
 # ── for a page: evidence in parts, what comes next, what belongs together ───────────────────────────
 
-REQUESTS = ("request", "new_request", "edited_request")
-"""Facts that are an exact request: shown whole, as it will be or was sent."""
+REQUESTS = ("request", "new_request", "arguments", "output")
+"""Facts that are shown whole: what exactly will be or was sent, and what a step was given and returned."""
+_SHOWN_APART = frozenset({"changes", "old", "new", "of", "asked_anew", "summary"})
+"""Facts that have a part of their own, or stand above all parts."""
 
 
 def evidence_parts(evidence: Any) -> list[dict[str, Any]]:
@@ -40,20 +48,21 @@ def evidence_parts(evidence: Any) -> list[dict[str, Any]]:
         return []
     if isinstance(evidence, list):
         return [part for entry in evidence for part in evidence_parts(entry)]
-    if not isinstance(evidence, dict):
-        return [_part("value", "evidence", evidence)]
-    parts = [_part("request", name, evidence[name]) for name in REQUESTS if evidence.get(name) is not None]
-    if isinstance(evidence.get("changes"), list) and evidence["changes"]:
-        parts.append(_part("changes", "changes", [str(change) for change in evidence["changes"]]))
-    if isinstance(evidence.get("old"), dict) and isinstance(evidence.get("new"), dict):
-        parts.append(
-            _part("versions", str(evidence.get("of", "versions")), _side_by_side(evidence["old"], evidence["new"]))
-        )
-    left = {name: value for name, value in evidence.items() if name not in (*REQUESTS, "changes", "old", "new", "of")}
+    return [*_parts(evidence)] if isinstance(evidence, dict) else [_part("value", "evidence", evidence)]
+
+
+def _parts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, title in (("asked_anew", "asked anew because"), ("changes", "changes")):
+        if isinstance(facts.get(name), list) and facts[name]:
+            yield _part("changes", title, [str(change) for change in facts[name]])
+    yield from (_part("request", name, facts[name]) for name in REQUESTS if facts.get(name) is not None)
+    if isinstance(facts.get("old"), dict) and isinstance(facts.get("new"), dict):
+        yield _part("versions", str(facts.get("of", "versions")), _side_by_side(facts["old"], facts["new"]))
+    left = {name: value for name, value in facts.items() if name not in (*REQUESTS, *_SHOWN_APART)}
     scalars = {name: value for name, value in left.items() if not isinstance(value, (dict, list))}
-    nested = {name: value for name, value in left.items() if isinstance(value, (dict, list)) and value}
-    facts = [_part("facts", "facts", scalars)] if scalars else []
-    return [*parts, *facts, *(_part("value", name, value) for name, value in nested.items())]
+    if scalars:
+        yield _part("facts", "facts", scalars)
+    yield from (_part("value", name, value) for name, value in left.items() if name not in scalars and value)
 
 
 def _part(kind: str, name: str, value: Any) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from milepost.protocol.snapshot import parse_time
 from milepost.records.model import (
     AnswerEntered,
     CancelEntered,
+    EffectRefused,
+    EffectShadowed,
     IntentRecorded,
     Outcome,
     OutcomeRecorded,
@@ -45,7 +47,7 @@ class Bar:
     path: str
     start: float
     end: float
-    state: str  # verified, applied, failed, rejected, returned, lost, running, doubt, wait, asking, work
+    state: str  # verified, applied, shadowed, failed, rejected, returned, lost, running, doubt, wait, asking, work
     about: str = ""
     lane: int = 0
 
@@ -283,6 +285,16 @@ def _outcome(f: _Fold, r: OutcomeRecorded) -> None:
         f.close(r.path, str(r.outcome), about)
 
 
+def _shadowed(f: _Fold, r: EffectShadowed) -> None:
+    f.start(r.path, "effect", "shadowed", "it would be sent; nothing was")
+    f.under_way.pop(r.path)
+
+
+def _refused(f: _Fold, r: EffectRefused) -> None:
+    f.start(r.path, "effect", "rejected", f"the task does not hold the permission {r.permission}")
+    f.under_way.pop(r.path)
+
+
 def _waited(f: _Fold, r: WaitRecorded) -> None:
     f.wait(r.path, f.seconds(r.until), r.reason)
 
@@ -310,6 +322,8 @@ _HEARS: dict[type[Record], Callable[[_Fold, Any], None]] = {
     StartReturned: _returned,
     IntentRecorded: _intent,
     OutcomeRecorded: _outcome,
+    EffectShadowed: _shadowed,
+    EffectRefused: _refused,
     WaitRecorded: _waited,
     QuestionAsked: _asked,
     AnswerEntered: _answered,

@@ -10,39 +10,48 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from milepost.console.pages.asked import Asked
-from milepost.console.shown import link
+from milepost.console.shown import link as link_to
 from milepost.console.wiring import Console
 from milepost.errors import AnswerRefused, MilepostError
 from milepost.records.identity import Identity
-from milepost.runtime.answering import answer_question, find_question
+from milepost.runtime.answering import answer_question, asked, find_question, settling
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow
 from milepost.views.errors import error_object
 from milepost.views.evidence import evidence_of
 from milepost.views.opened import now_text, seal_key
-from milepost.views.questions import answer_object, evidence_parts, next_words, question_object
+from milepost.views.questions import (
+    answer_object,
+    approving_object,
+    evidence_parts,
+    next_words,
+    question_object,
+)
 
 ANSWERS_MAX = 1000
 """Questions answered by one form."""
 NOTE_LENGTH_MAX = 2000
 
 
-def gather(console: Console, asked: Asked) -> dict[str, Any]:
+def gather(console: Console, link: Asked) -> dict[str, Any]:
     """Return one question, open or not, and the answers it got."""
-    return question_data(console, find_question(console.store, asked.needed("id")))
+    return question_data(console, find_question(console.store, link.needed("id")))
 
 
 def question_data(console: Console, row: QuestionRow) -> dict[str, Any]:
     """Return a question as its page and the inbox show it; evidence that was altered is told, the rest shown."""
     answers = [a for a in console.store.answers(row.run_id) if a.question_id == row.question_id]
+    settled = settling(row, answers)
     found = {
         **question_object(row),
         "task": _task_of(console, row.run_id),
         "evidence": None,
         "parts": [],
         "trouble": None,
-        "answer": next((answer_object(a) for a in answers if a.accepted), None),
-        "other_answers": [answer_object(a) for a in answers if not a.accepted],
+        "answer": answer_object(settled[-1]) if settled else None,
+        "given": [answer_object(a) for a in answers if a.accepted],
+        "later": [answer_object(a) for a in answers if not a.accepted],
+        **approving_object(row),
         "next": next_words(row),
         "closed": row.closed,
     }
@@ -86,7 +95,7 @@ def answer(console: Console, by: Identity, form: Mapping[str, Sequence[str]]) ->
         _answer_one(console, by, question_id, choice, note, form, told, alone=len(ids) == 1)
     if not ids:
         told.refused.append({"question_id": "", "error": error_object(_nothing_chosen())})
-    told.to = link("/question", id=ids[0]) if len(ids) == 1 else "/inbox"
+    told.to = link_to("/question", id=ids[0]) if len(ids) == 1 else "/inbox"
     return told
 
 
@@ -101,8 +110,8 @@ def _answer_one(
     *,
     alone: bool,
 ) -> None:
-    given = {name: _one(form, name) or None for name in ("ref", "result")} if alone else {}
     try:
+        given = _given(console, question_id, choice, form) if alone else {}
         row = answer_question(
             console.store, question_id, choice, by=by, seal_key=seal_key(), at=now_text(), note=note, **given
         )
@@ -110,6 +119,14 @@ def _answer_one(
         told.refused.append({"question_id": question_id, "error": error_object(error)})
         return
     told.given.append({"question_id": question_id, "choice": row.choice, "by": row.by, "run_id": row.run_id})
+
+
+def _given(console: Console, question_id: str, choice: str, form: Mapping[str, Sequence[str]]) -> dict[str, str | None]:
+    """Return what came with a choice. A request stands in the form already: only the choice that takes one sends it."""
+    found = {name: _one(form, name) or None for name in ("ref", "result")}
+    choices = asked(find_question(console.store, question_id)).choices
+    takes_request = any(c.name == choice and "request" in c.needs for c in choices)
+    return {**found, "request": _one(form, "request") if takes_request else None}
 
 
 def _one(form: Mapping[str, Sequence[str]], name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from milepost.console.pages.asked import Asked
 from milepost.console.wiring import Console
-from milepost.runtime.opening import Opened, row_of
+from milepost.runtime.opening import row_of
 from milepost.runtime.verify import verify_run
 from milepost.views.errors import error_object
 from milepost.views.opened import now, read_whole, seal_key, stands
@@ -33,12 +33,7 @@ def gather(console: Console, asked: Asked) -> dict[str, Any]:
         "lines": [asdict(line) for line in shown_lines(steps(opened), every=every)],
         "sends": sends_of(opened),
         "timeline": asdict(drawn),
-        "is_shadow": _is_shadow(opened),
     }
-
-
-def _is_shadow(opened: Opened) -> bool:
-    return bool(getattr(opened.snapshot.started, "shadow", False))
 
 
 def gather_check(console: Console, asked: Asked) -> dict[str, Any]:
