@@ -42,6 +42,8 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Decide": {
         "inbox": "List the open questions, or show one with its evidence and choices.",
         "answer": "Answer a question.",
+        "shadow": "Compare what shadow runs would have written with what was done.",
+        "promote": "Turn a task from shadow to live, with an approval.",
     },
     "Keep": {
         "drill": "Kill a task at every point, resume it, compare with an undisturbed run.",

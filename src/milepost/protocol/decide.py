@@ -55,6 +55,7 @@ class VersionCheck:
     path: str
     old: Mapping[str, str]
     new: Mapping[str, str]
+    since: str = "the start"
 
 
 @dataclass(slots=True)
@@ -73,6 +74,7 @@ class World:
     lookups: Mapping[str, object] | None = None  # effect path -> Found | NotFound | CannotTell
     versions: Sequence[VersionCheck] | None = None
     ask_on_version_change: bool = False
+    promotion: Mapping[str, str] | None = None  # of a first start: the task's versions when it was promoted
     limits: Limits | None = None  # of the task
 
 
@@ -349,7 +351,7 @@ def _versions(s: Snapshot, w: World) -> Decision | None:
             at=w.at,
             path="",
             sentence=(
-                f"Versions changed since {listed(steps) or 'the start'}: {listed([difference_of(c) for c in changed])}."
+                f"Versions changed since {listed(steps) or changed[0].since}: {listed([difference_of(c) for c in changed])}."
             ),
             evidence=[{"of": c.path or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
             about={"steps": steps, "new": {c.path: dict(c.new) for c in changed}},

@@ -49,7 +49,7 @@ def _note(call: Call[EffectSpec], request: bytes, request_digest: str, key: str)
     """
     supplied = yield from _supplied(call)
     artifacts = [*supplied, (yield from keep_bytes(request, "application/json"))]
-    now = yield Now()
+    now, rule = (yield Now()), call.spec.approving
     record = EffectShadowed(
         at=now.text,
         path=call.path,
@@ -62,6 +62,7 @@ def _note(call: Call[EffectSpec], request: bytes, request_digest: str, key: str)
         permission=call.spec.permission,
         versions=call.versions,
         result=supplied[0].pointer if supplied else None,
+        would_ask=rule.in_words() if rule is not None and rule.before else "",
         next_action=call.spec.next_action,
         branch=call.branch,
     )

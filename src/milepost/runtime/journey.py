@@ -115,7 +115,7 @@ def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
         case rules.LookAtSources():
             world.sources = yield from check_sources(run.snapshot)
         case rules.LookAtVersions():
-            world.versions = check_versions(run.snapshot, run.task.versions())
+            world.versions = check_versions(run.snapshot, run.task.versions(), promotion=world.promotion)
         case rules.LookUpIntents(intents=intents):
             world.lookups = yield from _look_up_all(run, intents)
         case rules.PutBack(sources=gone):

@@ -47,6 +47,7 @@ from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
 from milepost.runtime.limiting import count_unread, declared_limits
 from milepost.runtime.opening import Opened, row_of, went_back
+from milepost.runtime.promoted import Promotion, required
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.trust import check_lease, read_trusted
@@ -129,6 +130,8 @@ def _open(
     clock: Clock = options.clock or SystemClock()
     encoded = _encoded_inputs(task, inputs)
     if inputs is not None:
+        if task.shadow_first and not options.shadow and store.run(run_id) is None:
+            required(task, store, options.seal_key)
         now = format_time(clock.now())
         new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock), options.shadow)
         lease = store.create_run(new)
@@ -149,11 +152,13 @@ def _first_start(
     task: TaskSpec, lease: Lease, inputs: Inputs, encoded: bytes, store: Store, options: RunOptions, clock: Clock
 ) -> Opening:
     """Write the first record of a run. Crash: a run without records, which the same start begins again; or begun."""
+    promotion = None if options.shadow else required(task, store, options.seal_key)
     sealer = Sealer(lease.run_id, options.seal_key)
     opening = _opening(task, lease, Opened(row_of(store, lease.run_id), sealer), store, options, clock)
     opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
+    opening.world.promotion = promotion.versions if promotion is not None else None
     try:
-        record, artifacts = _run_started(task, lease.run_id, encoded, opening.run)
+        record, artifacts = _run_started(task, lease.run_id, encoded, opening.run, promotion)
         opening.run.journal.append((record,), artifacts)
     except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
         _close(opening.run)
@@ -162,7 +167,9 @@ def _first_start(
     return opening
 
 
-def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) -> tuple[RunStarted, list[Artifact]]:
+def _run_started(
+    task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun, promotion: Promotion | None
+) -> tuple[RunStarted, list[Artifact]]:
     artifacts = [_kept(run, encoded)]
     sources = _input_sources(task, encoded, run)
     if sources is not None:
@@ -179,6 +186,7 @@ def _run_started(task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun) ->
         agent=agent_of(run.options.environ, task.name),
         sources=sources.pointer if sources is not None else None,
         shadow=run.options.shadow,
+        promotion=promotion.run_id if promotion is not None else None,
         limits=declared_limits(task),
         permissions=tuple(sorted(task.permissions or ())),
     )

@@ -101,9 +101,16 @@ def kept_files(s: Snapshot) -> Steps[dict[str, dict[str, Any]]]:
     return found
 
 
-def check_versions(s: Snapshot, now: Mapping[str, str]) -> list[VersionCheck]:
-    """Return the versions that differ: of the task, and of each verified step whose code is declared here."""
+def check_versions(
+    s: Snapshot, now: Mapping[str, str], *, promotion: Mapping[str, str] | None = None
+) -> list[VersionCheck]:
+    """Return the versions that differ: of the task, and of each verified step whose code is declared here.
+
+    `promotion`: the task's versions when it was promoted, for the first start that rests on it.
+    """
     found: list[VersionCheck] = []
+    if promotion is not None and dict(promotion) != dict(now):
+        found.append(VersionCheck("", dict(promotion), dict(now), since="the promotion"))
     if dict(s.versions) != dict(now):
         found.append(VersionCheck("", dict(s.versions), dict(now)))
     for path, state in s.steps.items():
