@@ -90,7 +90,7 @@ def _row(cells: Iterable[object]) -> str:
 
 
 def _journal(lines: Iterable[Line]) -> Iterator[str]:
-    yield "<table>" + _header(("", "when (UTC)", "what", "where", "what it says", "seal"))
+    yield '<table class="journal">' + _header(("", "when (UTC)", "what", "where", "what it says", "seal"))
     for line in lines:
         yield _sealed_row(line)
     yield "</table>"

@@ -13,6 +13,7 @@ from milepost.audit.plain import plain
 from milepost.records.model import (
     Data,
     EffectRefused,
+    EffectShadowed,
     IntentRecorded,
     OutcomeRecorded,
     QuestionAsked,
@@ -67,10 +68,10 @@ def _facts(heading: Heading, account: Account) -> Iterator[tuple[str, str]]:
     if started is not None:
         yield from _start_facts(heading, started)
     yield "ended", _ended(account)
-    yield "resumes", f"{account.counts['run_resumed']}, {counted(account.deaths, 'death')} before them"
+    yield "resumes", f"{account.counts['run_resumed']}, {account.deaths} of them after a death"
     steps, effects = account.counts["step_verified"], account.counts["applied"]
     yield "done", f"{counted(steps, 'checkpoint')} verified, {counted(effects, 'effect')} applied"
-    yield "models took", _spent(account)
+    yield "models took", f"{_spent(account)} (of what finished)"
     yield "seals", f"with key {heading.seal_name}" if heading.seal_name else "digests without a key"
     yield "head", f"record {heading.head_seq}, {heading.head_seal}"
 
@@ -81,6 +82,12 @@ def _start_facts(heading: Heading, started: RunStarted) -> Iterator[tuple[str, s
     yield "inputs", f"fingerprint {started.inputs_fingerprint}, sha256 {started.inputs.digest}"
     yield "versions", _versions(started.versions)
     yield "permissions held", ", ".join(started.permissions) or "none"
+    if started.shadow:
+        yield "SHADOW", "nothing was sent to anybody; effects say what would have been"
+    if started.promotion:
+        yield "promoted by", f"run {started.promotion}"
+    if started.limits:
+        yield "limits", ", ".join(f"{name} {value}" for name, value in sorted(started.limits.items()))
     if started.forked_from:
         yield "forked from", f"{started.forked_from} before {started.forked_at}, family {heading.family}"
 
@@ -114,14 +121,27 @@ def _questions(lines: Iterable[Line]) -> Iterator[Row]:
     for r in _records(lines):
         if isinstance(r, QuestionAsked):
             choices = " · ".join(choice.name for choice in r.choices)
-            yield clock_time(r.at), r.question_id, r.question_kind, r.path, r.sentence, choices
+            yield clock_time(r.at), r.question_id, r.question_kind, r.path, r.sentence, choices, _terms(r.about)
+
+
+def _terms(about: Data) -> str:
+    """Say what an approval takes: how many of whom, by when, for which request; who may not give it."""
+    told = {
+        "approvals": about.get("approvals"),
+        "of": ", ".join(about.get("approvers", ())),
+        "within s": about.get("expires_s"),
+        "not": ", ".join(about.get("agents", ())),
+        "request": str(about["request"])[:16] + "…" if "request" in about else None,
+        "edited by": about["edit"].get("by") if isinstance(about.get("edit"), dict) else None,
+    }
+    return "; ".join(f"{name} {value}" for name, value in told.items() if value)
 
 
 def _answers(lines: Iterable[Line]) -> Iterator[Row]:
     for line in lines:
         if line.content["is"] == "answer":
             row = line.content["row"]
-            counts = "counts" if row.get("place", 1) else "came too late"
+            counts = f"answer {row.get('place', 1)}" if row.get("place", 1) else "came too late"
             more = ", ".join(f"{n} {row[n]}" for n in ("door", "role", "ref", "result", "request") if row.get(n))
             yield clock_time(row["at"]), row["question_id"], row["choice"], row["by"], row.get("note", ""), counts, more
         elif line.content["is"] == "cancel":
@@ -137,6 +157,8 @@ def _effects(lines: Iterable[Line]) -> Iterator[Row]:
             yield _send(*ended)
         elif isinstance(record, EffectRefused):
             yield clock_time(record.at), record.path, "", "refused", "", "", "", record.permission, summary(record)
+        elif isinstance(record, EffectShadowed):
+            yield _shadowed(record)
     for intent in sends.left():
         yield _intent(intent, "last send, not known to be applied")
 
@@ -162,11 +184,16 @@ def _intent(intent: IntentRecorded, says: str) -> Row:
     return clock_time(intent.at), intent.path, intent.provider, "", intent.key, "", intent.attempt, permission, about
 
 
+def _shadowed(r: EffectShadowed) -> Row:
+    about = "; ".join([f"request {r.request_digest[:16]}…", *([f"after {r.would_ask}"] if r.would_ask else [])])
+    return clock_time(r.at), r.path, r.provider, "SHADOW, not sent", r.key, "", "", r.permission or "", about
+
+
 def _request(intent: IntentRecorded | None) -> list[str]:
     if intent is None:
         return []
     allowed = [f"allowed by {intent.answer}"] if intent.answer else []
-    return [f"request {intent.request_digest[:16]}…, sent after {clock_time(intent.at)}", *allowed]
+    return [f"{intent.request_digest[:16]}…, sent after {clock_time(intent.at)}", *allowed]
 
 
 def _steps(lines: Iterable[Line]) -> Iterator[Row]:
@@ -193,7 +220,7 @@ def _stops(lines: Iterable[Line]) -> Iterator[Row]:
 SECTIONS = (
     Section(
         "Questions",
-        ("when", "question", "kind", "about", "sentence", "choices"),
+        ("when", "question", "kind", "about", "sentence", "choices", "takes"),
         _questions,
         "Nobody was asked anything.",
     ),
@@ -205,13 +232,13 @@ SECTIONS = (
     ),
     Section(
         "Effects",
-        ("when", "effect", "provider", "outcome", "key", "provider's reference", "attempt", "permission", ""),
+        ("when", "effect", "provider", "outcome", "key", "its reference", "try", "permission", "request"),
         _effects,
         "Nothing was sent.",
     ),
     Section(
         "Steps",
-        ("when", "step", "stands", "attempt", "checks", "took", "versions", "made"),
+        ("when", "step", "stands", "try", "checks", "took", "versions", "made"),
         _steps,
         "No step has ended.",
     ),

@@ -122,7 +122,7 @@ def test_the_page_has_no_script_and_nothing_from_elsewhere(files: Files) -> None
 def test_the_page_tells_deaths_and_stops_apart(files: Files) -> None:
     """How often it died is a fact people ask for."""
     page = Page(told(files, "html"))
-    assert "2, 0 deaths before them" in page.text
+    assert "2, 0 of them after a death" in page.text
     assert "Proven when it was exported" in page.text
 
 
