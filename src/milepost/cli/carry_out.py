@@ -40,7 +40,8 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     row = store.run(run_id)
     is_shadow = row.shadow if row is not None else how.shadow
     about: dict[str, object] = {"run_id": run_id, "task": task.spec.name, **({"shadow": True} if is_shadow else {})}
-    note(f"{_called(run_id, is_shadow)}{_so_far(store, run_id)}")
+    shadow, nothing = ("SHADOW ", "; no effect is sent") if is_shadow else ("", "")
+    note(f"{shadow}run {run_id}{_so_far(store, run_id)}{nothing}")
     try:
         with only_results_on_stdout(), view(plain=how.plain) as shown:
             shown.seen.shadow = is_shadow
@@ -76,16 +77,12 @@ def _ended_by(store: Store, run_id: str, error: BaseException) -> MilepostError:
     return failed
 
 
-def _called(run_id: str, is_shadow: bool) -> str:
-    return f"SHADOW run {run_id}: no effect is sent" if is_shadow else f"run {run_id}"
-
-
 def _so_far(store: Store, run_id: str) -> str:
     row = store.run(run_id)
     if row is None or stands(store, row).word == "running":  # then it is refused: somebody else works on it
         return ""
-    done = f"{counted(row.progress.verified_count, 'step')} verified"
-    return f" goes on: {done}, {counted(row.progress.applied_count, 'effect')} applied so far"
+    done = f" goes on: {counted(row.progress.verified_count, 'step')} verified"
+    return done if row.shadow else f"{done}, {counted(row.progress.applied_count, 'effect')} applied so far"
 
 
 def _status(store: Store, run_id: str) -> str | None:

@@ -351,7 +351,8 @@ def _versions(s: Snapshot, w: World) -> Decision | None:
             at=w.at,
             path="",
             sentence=(
-                f"Versions changed since {listed(steps) or changed[0].since}: {listed([difference_of(c) for c in changed])}."
+                f"Versions changed since {listed(steps) or changed[0].since}: "
+                f"{listed([difference_of(c) for c in changed])}."
             ),
             evidence=[{"of": c.path or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
             about={"steps": steps, "new": {c.path: dict(c.new) for c in changed}},

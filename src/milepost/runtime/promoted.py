@@ -72,6 +72,6 @@ def _missing(task: TaskSpec, store: Store, seal_key: bytes | None) -> str:
     compared = {found["run_id"] for _, found in results(store, COMPARISON, task.name, seal_key)}
     ran = sum(row.shadow and row.progress.status is RunStatus.DONE for row in all_runs(store, task=task.name))
     return (
-        f"it needs {task.shadow_first} shadow runs in a row that agree to {task.agreement:.2%} and a promotion, found "
-        f"{ran} shadow runs, {len(compared)} of them compared, and no promotion"
+        f"needed: {task.shadow_first} in a row of its shadow runs that agree to {task.agreement:.2%}, and a promotion; "
+        f"found: {ran} done, {len(compared)} of them compared, no promotion"
     )

@@ -94,11 +94,11 @@ def live(store: MemoryStore, file: Path) -> Any:
 def test_a_live_run_is_refused_until_the_task_is_promoted(store: MemoryStore, file: Path) -> None:
     """By name, with what is missing; nothing of the run is left behind."""
     plan = role()
-    with pytest.raises(NotPromoted, match=r"bookkeeper.*needs 2 shadow runs.*90\.00%.*found 0"):
+    with pytest.raises(NotPromoted, match=r"bookkeeper.*needed: 2 in a row.*90\.00%.*found: 0 done"):
         plan.options(store=store).run("live")
     assert store.run("live") is None
     shadowed(store, plan, "dry-1", file)
-    with pytest.raises(NotPromoted, match="found 1 shadow runs, 1 of them compared"):
+    with pytest.raises(NotPromoted, match="found: 1 done, 1 of them compared"):
         plan.options(store=store).run("live")
     with pytest.raises(NotPromoted, match="1 of 2 shadow runs in a row"):
         case_for(plan.spec, store)
