@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from milepost.protocol.policy import Retry
 from milepost.protocol.reads import Read
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.codec import Codec
+from milepost.records.frozen import frozen
 
 OWN_VERSIONS = ("code", "version")
 """Versions that belong to one function; the others of a record are its task's."""
@@ -46,7 +47,7 @@ def changed_versions(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {old.get(name, 'none')} → {new.get(name, 'none')}" for name in names)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verifier:
     """A check of an output: `call(output, **inputs)`; `inputs` are the parameters of the step it wants."""
 
@@ -55,7 +56,7 @@ class Verifier:
     inputs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spec:
     """What steps and effects have in common."""
 
@@ -73,7 +74,7 @@ class Spec:
     approving: Approving | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepSpec(Spec):
     """A step: what is watched, what verifies it, why it is a checkpoint."""
 
@@ -85,7 +86,7 @@ class StepSpec(Spec):
     waits: bool = False  # a durable sleep: no body, only a time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EffectSpec(Spec):
     """An effect: how its outcome can be known when an answer is lost."""
 
@@ -100,7 +101,7 @@ class EffectSpec(Spec):
     shadow: Callable[..., Any] | None = None  # what the next step gets in a shadow run; None: a person is asked
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskSpec:
     """A task: its inputs, its versions, what it may do."""
 

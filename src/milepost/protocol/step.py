@@ -73,7 +73,8 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
 
     Raises: StepFailed, Declined (recorded), a Signal (nothing recorded but the start given back), RunPaused by asking.
     """
-    yield from settle_changes(call)
+    if not _stands(call):
+        yield from settle_changes(call)
     state = call.step
     if state is not None and state.verified is not None:
         return call.spec.output.decode((yield Load(state.verified.output, f"output of {call.path}")))
@@ -89,6 +90,12 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
 
 
 # ── what was recorded before ────────────────────────────────────────────────────────────────────────
+
+
+def _stands(call: Call[StepSpec]) -> bool:
+    """Say whether what was finished is what the plan calls for: nothing changed, and nobody said redo."""
+    state, s = call.step, call.snapshot
+    return state is not None and state.finished and call.fingerprint == state.inputs_fingerprint and not s.redo_at
 
 
 def settle_changes(call: Call[StepSpec]) -> Steps[None]:

@@ -7,10 +7,10 @@ Data only, like the records. Called by the stores (which keep them), the protoco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from milepost.records.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerRow:
     """What a person decided. `place` counts the answers to one question that were accepted, from 1.
 
@@ -36,7 +36,7 @@ class AnswerRow:
         return self.place > 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CancelRow:
     """Who asked a run to end, when and why."""
 
@@ -47,7 +47,7 @@ class CancelRow:
     seal: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaimRow:
     """Who owns an idempotency key of `scope="task"`, and how its effect ended (None while open)."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from milepost.protocol.decide import SourceCheck, VersionCheck
+from milepost.protocol.keys import name_in
 from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import WITHIN, compared_versions, label_of, own_versions
@@ -113,14 +114,23 @@ def check_versions(
         found.append(VersionCheck("", dict(promotion), dict(now), since="the promotion"))
     if dict(s.versions) != dict(now):
         found.append(VersionCheck("", dict(s.versions), dict(now)))
+    known: dict[tuple[str, ...], tuple[dict[str, str], dict[str, str]]] = {}
     for path, state in s.steps.items():
         if state.verified is None:
             continue
-        old = compared_versions(s.step_versions.get(path, state.verified.versions))
-        new = {**_own_now(path, old), **_within_now(old)}
+        recorded = s.step_versions.get(path, state.verified.versions)
+        same = (name_in(path), *recorded, *map(str, recorded.values()))  # most steps are of a few kinds
+        if same not in known:
+            known[same] = _old_and_new(path, recorded)
+        old, new = known[same]
         if old and new != old:
             found.append(VersionCheck(path, old, new))
     return found
+
+
+def _old_and_new(path: str, recorded: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    old = compared_versions(recorded)
+    return old, {**_own_now(path, old), **_within_now(old)}
 
 
 def _own_now(path: str, old: Mapping[str, str]) -> Mapping[str, str]:

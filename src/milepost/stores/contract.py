@@ -11,10 +11,10 @@ What passes with every append is a NamedTuple: made a dozen times a step, in a t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from milepost.records.frozen import frozen
 from milepost.records.model import RunStatus
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.records.seal import Place
@@ -58,7 +58,7 @@ class StoredArtifact(NamedTuple):
     data: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """Who works on a run: host name, the kernel's boot id, process id, when it took the run (UTC ISO)."""
 
@@ -68,7 +68,7 @@ class Holder:
     since: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lease:
     """The time-limited right to work on a run. `token` grows with each lease and fences every write."""
 
@@ -77,7 +77,7 @@ class Lease:
     holder: Holder
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """Somebody else's lease: `beat` counts its renewals, `beat_at` is the wall time of the last (UTC ISO)."""
 
@@ -99,7 +99,7 @@ class Progress(NamedTuple):
     detail: str = ""  # what it waits for, or how it ended
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuestionRow:
     """An open question as the inbox lists it; the journal's `question_asked` is the truth."""
 
@@ -126,7 +126,7 @@ class Batch(NamedTuple):
     claims: Sequence[ClaimRow] = ()  # keys this run owns, as their rows stand from now on
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewRun:
     run_id: str
     task: str
@@ -137,7 +137,7 @@ class NewRun:
     shadow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunRow:
     run_id: str
     task: str
@@ -151,7 +151,7 @@ class RunRow:
     shadow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosis:
     """One line of `doctor`: what was checked, whether it holds, what was found, what to do."""
 
