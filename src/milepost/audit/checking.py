@@ -72,7 +72,7 @@ class LineCheck:
         try:
             again = self._again(content)
         except CorruptRecord as error:
-            raise self._altered(error.facts["record"], str(error.facts["reason"])) from error
+            raise self._altered(what, str(error.facts["reason"])) from error
         except UNREADABLE as error:
             raise self._altered(what, f"it cannot be read: {type(error).__name__}: {error}") from error
         line = self._scribe.write(again)

@@ -37,6 +37,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "journal": "Print every record of a run, one a line.",
         "brief": "Say where a run stands in 2,000 characters, to hand to a model.",
         "ui": "Show inbox, runs and health in a browser, and answer there.",
+        "permissions": "Show which permissions were held, used, never used and refused.",
         "map": "Print a task's steps, effects and permissions without running it.",
     },
     "Decide": {
