@@ -28,7 +28,7 @@ from milepost.runtime.drive import drive_call
 from milepost.runtime.fork import fork_run
 from milepost.runtime.map import map_calls, map_calls_async, named_calls
 from milepost.runtime.registry import register_call
-from milepost.runtime.scope import Scope, current, here
+from milepost.runtime.scope import Scope, current, here, on_a_loop
 from milepost.runtime.start import Inputs, run_task, run_task_async
 from milepost.stores.contract import Store
 
@@ -44,9 +44,7 @@ def _outside(name: str) -> None:
 
 def _blocks_loop(scope: Scope) -> bool:
     """Say whether a synchronous call would block a loop that is not blocked by the body's own task already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not on_a_loop():
         return False
     body_is_async = scope.call.spec.is_async if scope.call is not None else scope.run.task.is_async
     return body_is_async or here() != scope.home
@@ -232,7 +230,7 @@ class _TaskBase:
         """Complete the options from the environment and open the store."""
         options = self._options
         if not options.environ:
-            options = replace(options, environ=dict(os.environ))
+            options = replace(options, environ=os.environ)
         if options.seal_key is None and options.environ.get("MILEPOST_SEAL_KEY"):
             options = replace(options, seal_key=options.environ["MILEPOST_SEAL_KEY"].encode("utf-8"))
         if options.store is not None:

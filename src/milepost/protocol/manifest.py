@@ -43,7 +43,9 @@ def keep_manifests(
 def _inner(call: Call[StepSpec]) -> list[StepVerified]:
     """Return the checkpoints inside this step that list sources, in the order they were made."""
     s = call.snapshot
-    states = [s.steps[path] for path in s.children.get(call.path, ()) if path in s.steps]
+    if call.path not in s.children:
+        return []
+    states = [s.steps[path] for path in s.children[call.path] if path in s.steps]
     verified = [(state.verified_order, state.verified) for state in states if state.verified is not None]
     return [found for _, found in sorted(verified, key=lambda pair: pair[0]) if found.sources is not None]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from milepost.protocol.answered import ANSWERED, approval_asked, approval_given, doubt_effects
@@ -378,7 +378,18 @@ def parse_time(text: str) -> datetime:
 
 def format_time(moment: datetime) -> str:
     """Write a UTC time as records hold it: ISO 8601, microseconds, `+00:00`."""
-    return moment.isoformat(timespec="microseconds")
+    global _last
+    second, text = _last
+    passed = moment - second
+    if passed.days or passed.seconds:
+        second = moment.astimezone(UTC).replace(microsecond=0)
+        passed, text = moment - second, second.isoformat()[:-6]
+        _last = second, text
+    return f"{text}.{passed.microseconds:06d}+00:00"
+
+
+_last = datetime.fromtimestamp(0, UTC), "1970-01-01T00:00:00"
+"""The last second that was written, and how: it is the same for many a step, and `isoformat` takes thrice as long."""
 
 
 def age(since: str, now: datetime) -> timedelta | None:

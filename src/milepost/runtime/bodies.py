@@ -7,7 +7,7 @@ refuses them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,15 +90,11 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
     elif isinstance(error, BaseExceptionGroup):
         error = signal_in(error) or error
     error = error or scope.forgotten()
+    uncalled: Sequence[str] = ()
     if error is None:
         scope.note_caught()
-    return Ended(
-        value,
-        error,
-        scope.run.clock.ticks() - began,
-        scope.spent or None,
-        uncalled=scope.uncalled() if error is None else (),
-    )
+        uncalled = scope.uncalled()
+    return Ended(value, error, scope.run.clock.ticks() - began, scope.spent or None, uncalled)
 
 
 def signal_in(group: BaseExceptionGroup[BaseException]) -> Signal | None:

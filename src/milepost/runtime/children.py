@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from milepost.errors import OutsideRun
 
@@ -23,14 +23,14 @@ def agent_of(environ: Mapping[str, str], task: str) -> str:
     return environ.get(AGENT_VARIABLE) or f"agent:{task}@{platform.node()}"
 
 
-def announce(run_ids: Sequence[str]) -> None:
-    """Tell child processes which run is active here; with none, put back what was there."""
+def announce(run_id: str | None) -> None:
+    """Tell child processes of a run that is active here; with none, put back what was there."""
     global _before
     found = os.environ.get(RUN_VARIABLE)
     if not _is_own(found):
         _before = found
-    if run_ids:
-        os.environ[RUN_VARIABLE] = f"{os.getpid()} {run_ids[-1]}"
+    if run_id is not None:
+        os.environ[RUN_VARIABLE] = f"{os.getpid()} {run_id}"
     elif _before is not None:
         os.environ[RUN_VARIABLE] = _before
     else:

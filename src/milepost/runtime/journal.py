@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from milepost.errors import RecordTooLarge
 from milepost.protocol.ops import Artifact
+from milepost.records.frozen import frozen
 from milepost.records.model import (
     RECORD_SIZE_MAX,
     AnswerEntered,
@@ -44,7 +45,7 @@ from milepost.stores.contract import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One append: its ticket tells when everything up to `head` is durable."""
 
@@ -90,14 +91,14 @@ class Journal:
         with self._lock:
             stored = [self._seal(record) for record in records]
             batch = Batch(
-                run_id=self.lease.run_id,
-                token=self.lease.token,
-                records=stored,
-                head=self._head,
-                progress=self._progress(records[-1]),
-                artifacts=[_stored(artifact) for artifact in artifacts],
-                questions=self._questions(records) if any(type(r) in _ABOUT_QUESTIONS for r in records) else (),
-                claims=[self.sealer.sealed(claim) for claim in claims],
+                self.lease.run_id,
+                self.lease.token,
+                stored,
+                self._head,
+                self._progress(records[-1]),
+                [_stored(artifact) for artifact in artifacts],
+                self._questions(records),
+                [self.sealer.sealed(claim) for claim in claims] if claims else (),
             )
             if self._watch is not None:
                 self._unseen.extend(zip((line.seq for line in stored), records, strict=True))
@@ -160,9 +161,10 @@ class Journal:
         body = encode_record(record)
         if isinstance(record, StepStarted) and len(body) > RECORD_SIZE_MAX:
             raise RecordTooLarge(what="the start", path=record.path[:200], size=len(body), size_max=RECORD_SIZE_MAX)
-        seq = self._head.seq + 1
+        last, head_seal = self._head
+        seq = last + 1
         seal = self.sealer.seal(self._chains.get(chain), seq, chain, record.kind, body)
-        self._head = Head(seq, self.sealer.head(self._head.seal, Place(seq, chain, seal)))
+        self._head = Head(seq, self.sealer.head(head_seal, Place(seq, chain, seal)))
         self._chains[chain] = seal
         self._counts[chain] = self._counts.get(chain, 0) + 1
         self.snapshot.apply(record)
@@ -174,8 +176,10 @@ class Journal:
         detail = _detail(last) if isinstance(last, RunEnded) else ""
         return Progress(status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300])
 
-    def _questions(self, records: Sequence[Record]) -> list[QuestionRow]:
+    def _questions(self, records: Sequence[Record]) -> Sequence[QuestionRow]:
         """Return the rows of questions that records ask, and of those they answer or leave without one."""
+        if _ABOUT_QUESTIONS.isdisjoint(map(type, records)):
+            return ()
         asked = [_question_row(self.lease.run_id, r) for r in records if isinstance(r, QuestionAsked)]
         answered = [self.snapshot.answered[r.question_id][0] for r in records if isinstance(r, AnswerEntered)]
         void = self.snapshot.void.values() if any(isinstance(r, RunEnded) for r in records) else ()
@@ -203,11 +207,11 @@ class Journal:
 
 
 def _stored(artifact: Artifact) -> StoredArtifact:
-    pointer = artifact.pointer
-    return StoredArtifact(pointer.digest, pointer.size, pointer.media_type, artifact.data)
+    digest, size, media_type, _ = artifact.pointer
+    return StoredArtifact(digest, size, media_type, artifact.data)
 
 
-_ABOUT_QUESTIONS = frozenset((QuestionAsked, AnswerEntered, RunEnded))
+_ABOUT_QUESTIONS: frozenset[type[Record]] = frozenset((QuestionAsked, AnswerEntered, RunEnded))
 
 
 def _detail(ended: RunEnded) -> str:

@@ -109,7 +109,8 @@ class LeaseKeeper:
             return [run for run, _ in self._runs.values()]
 
     def _announce(self) -> None:
-        announce([run.run_id for run, _ in self._runs.values()])
+        newest = next(reversed(self._runs.values()), None)
+        announce(None if newest is None else newest[0].run_id)
 
     def forget(self) -> None:
         """In a forked child: nothing here speaks for the parent's runs, and signals mean what they meant before.
@@ -162,9 +163,11 @@ class LeaseKeeper:
 
     def _install(self) -> None:
         for number in _SIGNALS:
+            if number in self._handlers:
+                continue
             # nohup and background jobs ignore it, an embedding program may handle it outside Python: leave it so
             is_theirs = signal.getsignal(number) in (signal.SIG_IGN, None)
-            if number not in self._handlers and not is_theirs:
+            if not is_theirs:
                 self._handlers[number] = signal.signal(number, self._heard)
 
     def _restore(self) -> None:

@@ -56,6 +56,11 @@ def here() -> Home:
     return _task() or threading.get_ident()
 
 
+def on_a_loop() -> bool:
+    """Say whether an event loop runs in this thread; `get_running_loop` would raise, ten times as slowly."""
+    return asyncio._get_running_loop() is not None
+
+
 def _task() -> asyncio.Task[Any] | None:
     # Asked twice a step; without a loop `current_task` alone would raise, and cost ten times as much.
     loop = asyncio._get_running_loop()
@@ -122,15 +127,14 @@ class Scope:
         self._check_open(spec)
         bound = spec.arguments.bind(args, kwargs)
         encoded = spec.arguments.encode(bound)
-        task = _task()
+        run, task = self.run, _task()
         branch = (task or threading.get_ident()) != self.home
         if self.unsettled and not branch:
             self.note_caught(own_line_only=True)
         item_key = self._item_key(spec, args, kwargs) if spec.key is not None else None
-        with self.run.lock:
+        with run.lock:
             path = self._name(spec, item_key, branch, encoded)
             self.expected.pop(path, None)
-        run = self.run
         return RuntimeCall(
             spec=spec,
             path=path,
@@ -226,6 +230,8 @@ class Scope:
 
         While redoing only effects count: a step that is no longer called leaves nothing outside.
         """
+        if not self.expected:
+            return ()
         s = self.run.snapshot
         return tuple(p for p in self.expected if p not in s.accepted_plan and (p in s.effects or not s.redoes(p)))
 
@@ -251,6 +257,8 @@ class Scope:
         A failure told to another task or thread may not have reached the body's own line yet: it counts at its end.
         Crash: the step starts again, and nothing after it has started.
         """
+        if not self.unsettled:
+            return
         caught = [path for path, (_, branch) in self.unsettled.items() if not (own_line_only and branch)]
         if caught:
             self.run.append([self.unsettled.pop(path)[0] for path in caught])
@@ -290,6 +298,8 @@ class Scope:
 
     def unbegun(self) -> dict[str, Coroutine[Any, Any, Any]]:
         """Return calls that were named and did not begin; one whose task was cancelled before is none of them."""
+        if not self._to_come:
+            return {}
         return {path: work for path, work in list(self._to_come.items()) if getcoroutinestate(work) == CORO_CREATED}
 
     def forgotten(self) -> NotAwaited | None:

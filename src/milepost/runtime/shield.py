@@ -30,7 +30,7 @@ async def outlive(
     the task that called for the work, maybe through a `gather`.
     Cancelled, the caller hears of the cancellation, unless the work ended in a signal: that goes before all else.
     """
-    task = asyncio.ensure_future(_ended(work))
+    task = asyncio.get_running_loop().create_task(_ended(work))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -57,8 +57,9 @@ async def _over(task: asyncio.Task[Any]) -> None:
     task.add_done_callback(tell)
     try:
         await over
-    finally:
+    except asyncio.CancelledError:
         task.remove_done_callback(tell)
+        raise
 
 
 async def _ended(work: Coroutine[Any, Any, object]) -> Ended:

@@ -40,8 +40,7 @@ class Witness:
             return
         try:
             if self._descriptor is None:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._descriptor = _opened(self._path)
             os.pwrite(self._descriptor, _text(seq, seal), 0)
         except OSError:
             return
@@ -50,6 +49,17 @@ class Witness:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, _TO_WRITE, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, _TO_WRITE, 0o600)
+
+
+_TO_WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
 
 def _text(seq: int, seal: bytes) -> bytes:
@@ -70,12 +80,12 @@ def witness_folder(environ: Mapping[str, str]) -> Path | None:
     None without a home. A relative XDG_STATE_HOME is ignored
     (https://specifications.freedesktop.org/basedir-spec/latest/), and a home that is not there is not made.
     """
-    state, home = Path(environ.get("XDG_STATE_HOME", "")), Path(environ.get("HOME", ""))
-    if not state.is_absolute():
-        if not (home.is_absolute() and home.is_dir()):
+    state, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
+    if not os.path.isabs(state):
+        if not (os.path.isabs(home) and os.path.isdir(home)):
             return None
-        state = home / ".local" / "state"
-    return state / "milepost" / "witness"
+        state = f"{home}/.local/state"
+    return Path(state, "milepost", "witness")
 
 
 def no_witness(environ: Mapping[str, str]) -> str | None:

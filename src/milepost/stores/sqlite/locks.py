@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+_TO_LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
 
 class LockFiles:
     """The lock files of one store, and those of them this object holds."""
@@ -25,9 +27,12 @@ class LockFiles:
 
     def take(self, run_id: str, token: int) -> None:
         """Create and lock the file of a lease. Crash: a free file nobody points at. Raises: OSError."""
-        self.folder.mkdir(mode=0o700, exist_ok=True)
         path = self._path(run_id, token)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            handle = os.open(path, _TO_LOCK, 0o600)
+        except FileNotFoundError:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            handle = os.open(path, _TO_LOCK, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException:

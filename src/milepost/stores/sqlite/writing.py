@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
 from milepost.errors import LeaseLost, StoreUnavailable
-from milepost.stores.contract import Batch, Progress
+from milepost.stores.contract import Batch, Progress, StoredArtifact
 from milepost.stores.sqlite.connection import Writer
 from milepost.stores.sqlite.faults import reason_of
 from milepost.stores.sqlite.queries import SQL
@@ -57,6 +57,8 @@ class BatchWriter:
         for batch in batches:
             groups.setdefault((batch.run_id, batch.token), []).append(batch)
         lost = self._write(groups)
+        if not lost and not self._poisoned:
+            return [None] * len(batches)
         return [self._verdict((batch.run_id, batch.token), lost) for batch in batches]
 
     def forgive(self, run_id: str) -> None:
@@ -74,7 +76,9 @@ class BatchWriter:
     def _write(self, groups: dict[LeaseKey, list[Batch]]) -> set[LeaseKey]:
         """Write what may be written; again without it when a group does not fit. Return the fenced ones."""
         while True:
-            live = {key: group for key, group in groups.items() if key not in self._poisoned}
+            live = groups
+            if self._poisoned:
+                live = {key: group for key, group in groups.items() if key not in self._poisoned}
             if not live:
                 return set()
             unfit, lost = self._attempt(live)
@@ -114,23 +118,24 @@ class BatchWriter:
     def _write_run(self, connection: sqlite3.Connection, key: LeaseKey, group: list[Batch]) -> bool:
         """Write one run's batches; False when the token is not the newest. Raises: DoesNotFit, sqlite3.Error."""
         before = group[0].head.seq - len(group[0].records)
-        records = [row for batch in group for row in _record_rows(batch, key)]
-        if group[-1].head.seq - before != len(records):
+        rows: list[tuple[object, ...]] = []
+        others: list[StoredArtifact] = []
+        for batch in group:
+            others += _add_rows(batch, key, rows)
+        if group[-1].head.seq - before != len(rows):
             raise DoesNotFit(f"run {key[0]}: heads and records of its batches disagree")
         if not self._advance(connection, key, group, before):
             return False
-        if records:  # progress may move without a record
-            _expect(len(records), connection.executemany(_RECORD, records))
+        if rows:  # progress may move without a record
+            _expect(len(rows), connection.executemany(_RECORD, rows))
+        self._keep_artifacts(connection, key, others)
         for batch in group:
-            if len(batch.artifacts) > len(batch.records) or any(a.data is None for a in batch.artifacts):
-                self._keep_artifacts(connection, key, batch)
             if batch.questions or batch.claims:
                 _write_questions_and_claims(connection, key, batch)
         return True
 
     def _advance(self, connection: sqlite3.Connection, key: LeaseKey, group: list[Batch], before: int) -> bool:
-        head = group[-1].head
-        progress = next((b.progress for b in reversed(group) if b.progress is not None), None)
+        head, progress = group[-1].head, _newest_progress(group)
         if progress is None:
             done = connection.execute(_ADVANCE, (head.seq, head.seal, *key, before))
         else:
@@ -142,11 +147,10 @@ class BatchWriter:
             raise DoesNotFit(f"run {key[0]}: its journal does not end at record {before}")
         return False
 
-    def _keep_artifacts(self, connection: sqlite3.Connection, key: LeaseKey, batch: Batch) -> None:
-        """Write the artifacts that no record carries: files, and more small ones than records."""
-        small = [artifact for artifact in batch.artifacts if artifact.data is not None]
-        files = [artifact for artifact in batch.artifacts if artifact.data is None]
-        for artifact in (*files, *small[len(batch.records) :]):
+    def _keep_artifacts(
+        self, connection: sqlite3.Connection, key: LeaseKey, artifacts: Sequence[StoredArtifact]
+    ) -> None:
+        for artifact in artifacts:
             # A prune in another process may have removed the file before this row could protect it.
             if artifact.data is None and not self._file_of(artifact.digest).exists():
                 raise DoesNotFit(f"run {key[0]}: the file of artifact {artifact.digest} is gone")
@@ -154,14 +158,26 @@ class BatchWriter:
             connection.execute(_ARTIFACT, values)
 
 
-def _record_rows(batch: Batch, key: LeaseKey) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of a batch's records; the n-th carries the n-th small artifact."""
-    small = (a for a in batch.artifacts if a.data is not None)
-    for r, a in zip_longest(batch.records, islice(small, len(batch.records))):
-        if a is None:
-            yield r.seq, r.chain, r.kind, r.body, r.seal, None, None, None, *key
-        else:
-            yield r.seq, r.chain, r.kind, r.body, r.seal, a.digest, a.media_type, a.data, *key
+def _add_rows(batch: Batch, key: LeaseKey, rows: list[tuple[object, ...]]) -> Sequence[StoredArtifact]:
+    """Add the rows of a batch's records, the n-th with its n-th small artifact; return the artifacts no row carries."""
+    small = [artifact for artifact in batch.artifacts if artifact.data is not None]
+    for record, artifact in zip_longest(batch.records, small[: len(batch.records)]):
+        carried = _NOTHING if artifact is None else (artifact.digest, artifact.media_type, artifact.data)
+        rows.append((*record, *carried, *key))
+    if len(small) == len(batch.artifacts) <= len(batch.records):
+        return ()
+    files = [artifact for artifact in batch.artifacts if artifact.data is None]
+    return [*files, *small[len(batch.records) :]]
+
+
+_NOTHING = (None, None, None)
+
+
+def _newest_progress(group: Sequence[Batch]) -> Progress | None:
+    for batch in reversed(group):
+        if batch.progress is not None:
+            return batch.progress
+    return None
 
 
 def _shown(progress: Progress) -> tuple[str | int, ...]:
