@@ -361,8 +361,10 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
 def _versions(call: Call[StepSpec]) -> dict[str, str]:
     """Return the versions a checkpoint carries: the call's own, and those of the steps inside it."""
     s = call.snapshot
+    if call.path not in s.children:
+        return call.versions
     within: dict[str, str] = {}
-    for path in s.children.get(call.path, ()):
+    for path in s.children[call.path]:
         state = s.steps.get(path)
         if state is not None and state.verified is not None:
             versions = state.verified.versions

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -141,16 +140,21 @@ async def drive_async(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -
 # ── operations that wait ────────────────────────────────────────────────────────────────────────────
 
 
-@contextmanager
-def _cancellable(call: RuntimeCall) -> Iterator[None]:
-    """Let cancellations through to what runs here; one that came before is raised at once."""
-    if call.cancelled:
-        raise asyncio.CancelledError
-    call.in_body = True
-    try:
-        yield
-    finally:
-        call.in_body = False
+class _Cancellable:
+    """Lets cancellations through to what runs inside; one that came before is raised at once."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: RuntimeCall) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        if self._call.cancelled:
+            raise asyncio.CancelledError
+        self._call.in_body = True
+
+    def __exit__(self, *_: object) -> None:
+        self._call.in_body = False
 
 
 async def _append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
@@ -213,7 +217,7 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
         await _park(run)
     run.park()
     try:
-        with _cancellable(call):
+        with _Cancellable(call):
             while (left := remaining()) > 0 and not perform.interrupted(run):
                 await run.bell.wait_async(lambda: perform.interrupted(run), min(left, perform.WAKE_S))
     finally:
@@ -256,13 +260,14 @@ async def _run_here(scope: Scope, call: RuntimeCall, function: Callable[[], Awai
     value: object = None
     error: BaseException | None = None
     try:
-        with _cancellable(call):
+        with _Cancellable(call):
             value = await function()
     except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
         current.reset(token)
-    await _tasks_begun(scope)
+    if scope.unbegun():
+        await _tasks_begun(scope)
     while not scope.end():
         await scope.run.bell.wait_async(lambda: scope.active == 0)
     return bodies.ended(scope, value, error, began)
@@ -270,7 +275,7 @@ async def _run_here(scope: Scope, call: RuntimeCall, function: Callable[[], Awai
 
 async def _tasks_begun(scope: Scope) -> None:
     """Let tasks begin that were created on the body's last line. What no task holds by then is not awaited."""
-    waiting = bool(scope.unbegun())
+    waiting = True
     while waiting:
         await asyncio.sleep(0)
         waiting = not {task.get_coro() for task in asyncio.all_tasks()}.isdisjoint(scope.unbegun().values())
@@ -280,7 +285,7 @@ async def _run_in_thread(call: RuntimeCall, work: Callable[[], Ended]) -> Ended:
     """Run a synchronous body in a thread. Cancelled before it began it never runs; later it is given up and runs on."""
     future: Future[Ended] | None = None
     try:
-        with _cancellable(call):
+        with _Cancellable(call):
             future = _pool.submit(contextvars.copy_context().run, work)
             return await asyncio.shield(asyncio.wrap_future(future))
     except asyncio.CancelledError as cancelled:
@@ -296,7 +301,7 @@ async def _verify(run: ActiveRun, call: RuntimeCall, op: Verify) -> tuple[str, s
         return cast("tuple[str, str] | None", await _threaded(run, call, op))
     for verifier in call.spec.verifiers:
         try:
-            with _cancellable(call), bodies.without_calls(run, call, f"verifier {verifier.name}"):
+            with _Cancellable(call), bodies.without_calls(run, call, f"verifier {verifier.name}"):
                 problem = bodies.refusal(await _awaited(bodies.verdict_of(call, verifier, op.output)))
         except Exception as error:  # noqa: BLE001 – a user's verifier that raises has failed the output
             problem = bodies.raised_in(error)
@@ -309,7 +314,7 @@ async def _look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] 
     if not call.spec.is_async:
         return cast("Found[Any] | NotFound | CannotTell", await _threaded(run, call, op))
     try:
-        with _cancellable(call), bodies.without_calls(run, call, f"the lookup of {call.spec.name}"):
+        with _Cancellable(call), bodies.without_calls(run, call, f"the lookup of {call.spec.name}"):
             return bodies.answer_of(await _awaited(bodies.answer(call, op.key)))
     except Exception as error:  # noqa: BLE001 – a user's lookup that raises could not ask: cannot tell
         return CannotTell(bodies.raised_in(error))

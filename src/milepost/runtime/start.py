@@ -53,7 +53,7 @@ from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.trust import check_lease, read_trusted
 from milepost.runtime.witness import witness_of
 from milepost.sources import observe, of_path
-from milepost.stores.contract import Lease, NewRun, Store
+from milepost.stores.contract import Head, Lease, NewRun, Progress, RunRow, Store
 
 PRUNED = "Choose another run id: that of a pruned run stays taken, its keys may be known to providers."
 
@@ -136,7 +136,7 @@ def _open(
         new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock), options.shadow)
         lease = store.create_run(new)
         if lease is not None:
-            return _first_start(task, lease, inputs, encoded, store, options, clock)
+            return _first_start(task, lease, _row_of_new(new), inputs, encoded, store, options, clock)
         if store.run(run_id) is None:
             raise RunEnded(run_id=run_id, status="pruned", hint=PRUNED)
     return _resume(task, run_id, inputs, encoded, store, options, clock)
@@ -148,13 +148,26 @@ def _encoded_inputs(task: TaskSpec, inputs: Inputs | None) -> bytes:
     return task.arguments.round_trip(task.arguments.bind(inputs.args, dict(inputs.kwargs)))
 
 
+def _row_of_new(new: NewRun) -> RunRow:
+    """Return the row of a run that was created just now, as the store would."""
+    progress, head = Progress(RunStatus.RUNNING, new.at), Head(0, b"")
+    return RunRow(new.run_id, new.task, new.family, new.seal_name, new.at, progress, head, held=None)
+
+
 def _first_start(
-    task: TaskSpec, lease: Lease, inputs: Inputs, encoded: bytes, store: Store, options: RunOptions, clock: Clock
+    task: TaskSpec,
+    lease: Lease,
+    row: RunRow,
+    inputs: Inputs,
+    encoded: bytes,
+    store: Store,
+    options: RunOptions,
+    clock: Clock,
 ) -> Opening:
     """Write the first record of a run. Crash: a run without records, which the same start begins again; or begun."""
     promotion = None if options.shadow else required(task, store, options.seal_key)
     sealer = Sealer(lease.run_id, options.seal_key)
-    opening = _opening(task, lease, Opened(row_of(store, lease.run_id), sealer), store, options, clock)
+    opening = _opening(task, lease, Opened(row, sealer), store, options, clock)
     opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
     opening.world.promotion = promotion.versions if promotion is not None else None
     try:
@@ -260,7 +273,7 @@ def _taken(
         store.release(lease)
         return _recorded(task, opened, inputs, encoded, store)
     if opened.snapshot.started is None and inputs is not None:
-        return _first_start(task, lease, inputs, encoded, store, options, clock)
+        return _first_start(task, lease, opened.row, inputs, encoded, store, options, clock)
     if opened.snapshot.started is None:
         raise RunUnstarted(run_id=lease.run_id, location=store.location)
     _check_inputs(opened, inputs, encoded, store)
