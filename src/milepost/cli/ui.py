@@ -20,6 +20,7 @@ from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, say
 from milepost.config import load_config
 from milepost.errors import MisuseError
+from milepost.stores.locate import VARIABLE, open_store
 
 if TYPE_CHECKING:
     from milepost.console.server import Serving
@@ -48,25 +49,7 @@ def command(
     if named is not None:
         return _make_token(named, as_json)
     _refuse_missing()
-    from milepost.console.server import prepare
-
-    store = the_store()
-    config = load_config(Path.cwd(), Path(store.location))
-    console = replace(
-        config.console,
-        host=config.console.host if host is None else host,
-        port=config.console.port if port is None else port,
-        allowed_hosts=(*config.console.allowed_hosts, *hosts),
-    )
-    folder = config.file.parent if config.file is not None else Path.cwd()
-    serving = prepare(
-        store,
-        console,
-        owner=replace(whoami(), door="console"),
-        folder=folder,
-        environ=os.environ,
-        on_entered=lambda: _again(serving),
-    )
+    serving = _serving(the_store().location, host, port, hosts)
     link = serving.link()
     _tell(serving, link, as_json)
     shown = _open(link) if _should_open(is_opened) else None
@@ -78,12 +61,34 @@ def command(
     return 0
 
 
+def _serving(location: str, host: str | None, port: int | None, hosts: tuple[str, ...]) -> Serving:
+    """Return a console that listens: as milepost.toml says, as the command line says otherwise."""
+    from milepost.console.server import prepare
+
+    config = load_config(Path.cwd(), Path(location))
+    console = replace(
+        config.console,
+        host=config.console.host if host is None else host,
+        port=config.console.port if port is None else port,
+        allowed_hosts=(*config.console.allowed_hosts, *hosts),
+    )
+    serving = prepare(
+        lambda: open_store(create=False, environ={VARIABLE: location}),
+        console,
+        owner=replace(whoami(), door="console"),
+        folder=config.file.parent if config.file is not None else Path.cwd(),
+        environ=os.environ,
+        on_entered=lambda: _again(serving),
+    )
+    return serving
+
+
 def _tell(serving: Serving, link: str, as_json: bool) -> None:
     if as_json:
-        emit({"url": link, "store": serving.console.store.location, "port": serving.port}, one_line=True)
+        emit({"url": link, "store": serving.console.door.location, "port": serving.port}, one_line=True)
     else:
         say(f"Milepost console: {link}")
-        note(f"It shows {serving.console.store.location}. Ctrl-C ends it.")
+        note(f"It shows {serving.console.door.location}. Ctrl-C ends it.")
     sys.stdout.flush()
 
 

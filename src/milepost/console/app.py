@@ -64,7 +64,7 @@ NOT_THERE = (RunUnknown, QuestionUnknown, StepUnknown)
 
 def build(console: Console) -> ASGIApp:
     """Return the app of a console, gate included."""
-    changes = Changes(console.changed)
+    changes = Changes(console.door.look)
     routes = [
         Route("/", lambda request: RedirectResponse("/inbox")),
         *(route for page in PAGES for route in _routes(console, page)),
@@ -120,7 +120,7 @@ def _rendered(console: Console, request: Request, template: str, **values: Any) 
         visit=visit,
         path=path,
         twin=twin,
-        store=console.store.location,
+        store=console.door.location,
         proxied=bool(console.people.proxy),
         **values,
     )

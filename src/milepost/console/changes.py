@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from milepost.errors import UnavailableError
+from milepost.errors import MilepostError
 
 LISTENERS_MAX = 32
 """Open pages that are told at once; a further one shows what it has until it is loaded again."""
@@ -75,7 +75,7 @@ class Changes:
     async def _value(self) -> object:
         try:
             return await asyncio.to_thread(self._changed)
-        except UnavailableError:
+        except MilepostError:
             return None  # a busy or missing store is told by the page that asks for it
 
     def _tell(self) -> None:

@@ -41,7 +41,7 @@ class Proxy:
         """Return who the proxy says is there; None when it is not provably the proxy that says it."""
         if self.secret and not _equal(headers.get("x-milepost-proxy-secret", ""), self.secret):
             return None
-        if self.addresses and address not in self.addresses:
+        if self.addresses and address.removeprefix("::ffff:") not in self.addresses:
             return None
         name = headers.get(self.name_header.lower(), "").strip()
         if not name or not name.isprintable() or len(name) > 200:

@@ -21,6 +21,7 @@ from milepost.config import ConsoleConfig
 from milepost.console.app import build
 from milepost.console.children import Children
 from milepost.console.gate import own_names
+from milepost.console.opening import OpenStore
 from milepost.console.people import People, Proxy
 from milepost.console.wiring import Console
 from milepost.errors import BadConfig, ConsoleRefused
@@ -73,7 +74,7 @@ class Serving:
 
 
 def prepare(
-    store: Store,
+    open_store: Callable[[], Store],
     config: ConsoleConfig,
     *,
     owner: Identity,
@@ -85,15 +86,15 @@ def prepare(
 
     Raises: ConsoleRefused when others could come in unproven or the address is taken, BadConfig.
     """
+    door = OpenStore(open_store)
     people = _people(config, owner, folder, environ)
     listening = _listen(config.host, config.port)
     port = listening.getsockname()[1]
     console = Console(
-        store=store,
+        door=door,
         people=people,
         hosts=own_names(port, [*config.allowed_hosts, *_host_of(config.url)]),
-        changed=getattr(store, "data_version", lambda: [row.head.seq for row in store.runs()]),
-        children=Children(store.location),
+        children=Children(door.location),
         url=config.url,
         on_entered=on_entered,
         owners_only=people.owner is not None and not people.named and not config.url and is_loopback(config.host),
@@ -156,6 +157,9 @@ def _proxy(config: ConsoleConfig, environ: Mapping[str, str], where: str) -> Pro
         raise ConsoleRefused(where=where, reason=reason)
     if not secret and not config.trusted_proxies:
         reason = "identity_header is set, but neither proxy_secret_env nor trusted_proxies proves who sets that header"
+        raise ConsoleRefused(where=where, reason=reason)
+    if not secret and any(map(is_loopback, config.trusted_proxies)):
+        reason = "every account of this machine could set identity_header; a proxy on it needs proxy_secret_env"
         raise ConsoleRefused(where=where, reason=reason)
     return Proxy(config.identity_header, config.groups_header, secret, frozenset(config.trusted_proxies))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from milepost.console.children import Children
 from milepost.console.gate import Hosts
+from milepost.console.opening import OpenStore
 from milepost.console.people import People
 from milepost.console.shown import Templates
 from milepost.stores.contract import Store
@@ -14,14 +15,18 @@ from milepost.stores.contract import Store
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """One running console. `changed` returns a value that differs once something in the store is another."""
+    """One running console."""
 
-    store: Store
+    door: OpenStore
     people: People
     hosts: Hosts
-    changed: Callable[[], object]
     children: Children
     templates: Templates = field(default_factory=Templates)
     url: str = ""  # how people reach it from elsewhere, for cookies and links
     on_entered: Callable[[], None] = lambda: None
     owners_only: bool = False  # connections of other accounts of this machine are refused
+
+    @property
+    def store(self) -> Store:
+        """Return the store as it is now. Raises: StoreMissing."""
+        return self.door.current()

@@ -8,14 +8,15 @@ from typing import Any
 from milepost.console.pages.asked import Asked
 from milepost.console.wiring import Console
 from milepost.runtime.standing import all_runs
+from milepost.stores.contract import RunRow
 from milepost.views.health import RunFacts, facts_of, health
 from milepost.views.opened import read_whole, stands
 
 RUNS_MAX = 200
 """Newest runs that are told about."""
 KEPT_MAX = 2000
-_kept: dict[tuple[str, str, int], RunFacts] = {}
-"""Facts by store, run and head: a journal that did not grow is not read again."""
+_kept: dict[tuple[str, str, bytes], RunFacts] = {}
+"""Facts by store, run and sealed head: a journal that did not grow is not read again."""
 
 
 def gather(console: Console, asked: Asked) -> dict[str, Any]:
@@ -23,16 +24,16 @@ def gather(console: Console, asked: Asked) -> dict[str, Any]:
     task = asked.text("task") or None
     which = {"task": task} if task else {}
     rows = list(islice(all_runs(console.store, **which), RUNS_MAX))
-    found = health([_facts(console, row.run_id, row.head.seq) for row in rows])
+    found = health([_facts(console, row) for row in rows])
     died = [row.run_id for row in rows if stands(console.store, row).word == "died"]
     return {**found, "task": task, "runs_max": RUNS_MAX, "died_now": died}
 
 
-def _facts(console: Console, run_id: str, head: int) -> RunFacts:
-    key = (console.store.location, run_id, head)
+def _facts(console: Console, row: RunRow) -> RunFacts:
+    key = (console.store.location, row.run_id, row.head.seal)
     kept = _kept.get(key)
     if kept is None:
-        kept = facts_of(read_whole(console.store, run_id))
+        kept = facts_of(read_whole(console.store, row.run_id))
         while len(_kept) >= KEPT_MAX:
             _kept.pop(next(iter(_kept)), None)
         _kept[key] = kept

@@ -1,0 +1,109 @@
+"""What a console says when its store is away, another, damaged or large; and how little it reads to list runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from conftest import Console, start_console, stop
+
+from milepost.records.model import RunStatus
+from milepost.stores.contract import Batch, Head, Holder, NewRun, Progress, StoredRecord
+from milepost.stores.sqlite.store import SqliteStore
+from milepost.views.runs import run_rows
+
+AT = "2026-11-01T00:00:00.000000+00:00"
+
+
+@pytest.fixture(scope="module")
+def moving(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """Return a console over a copy that a test may damage."""
+    folder = tmp_path_factory.mktemp("moving")
+    shutil.copy(filled, folder / "store.sqlite")
+    running = start_console(folder / "store.sqlite")
+    yield running
+    stop(running)
+
+
+def test_a_store_that_is_gone_or_another_or_damaged_is_told_and_found_again(moving: Console) -> None:
+    """A page that says what to do, never a traceback; and no restart once the store is there again."""
+    aside = moving.store.with_name("aside.sqlite")
+    with closing(moving.visitor()) as visitor:
+        assert visitor.get("/run", params={"id": "done"}).status_code == 200
+        os.rename(moving.store, aside)
+        _is_told(visitor, 409, "store-missing")
+        SqliteStore(moving.store, create=True).close()
+        assert visitor.get("/runs.json").json()["runs"] == []
+        moving.store.unlink()
+        for beside in moving.store.parent.glob("store.sqlite-*"):
+            beside.unlink()
+        moving.store.write_bytes(b"no database at all" * 1000)
+        _is_told(visitor, 409, "foreign-database")
+        moving.store.unlink()
+        os.rename(aside, moving.store)
+        assert visitor.get("/run", params={"id": "done"}).status_code == 200
+
+
+def _is_told(visitor: httpx.Client, status: int, code: str) -> None:
+    for page in ("/inbox", "/runs", "/run?id=done", "/health", "/map"):
+        answer = visitor.get(page)
+        assert answer.status_code == status, page
+        assert code in answer.text
+        assert "Traceback" not in answer.text
+        told = visitor.get(page.replace("?", ".json?") if "?" in page else f"{page}.json").json()["error"]
+        assert told["code"] == code
+        assert told["hint"]
+
+
+def test_an_altered_run_is_shown_as_far_as_it_can_be_trusted(moving: Console) -> None:
+    """SEC-11. Its page says which record cannot be trusted; the others' pages are as before."""
+    with closing(sqlite3.connect(moving.store)) as raw, raw:
+        raw.execute(
+            "UPDATE journal SET body = CAST(replace(CAST(body AS TEXT), 'read', 'dear') AS BLOB) WHERE seq = 4 AND run = 1"
+        )
+    with closing(moving.visitor()) as visitor:
+        answer = visitor.get("/run", params={"id": "done"})
+        assert answer.status_code == 200
+        assert "corrupt-record" in answer.text
+        assert "corrupt-record" in visitor.get("/journal", params={"id": "done"}).text
+        assert visitor.get("/map", params={"run": "done"}).status_code == 409
+        assert visitor.get("/seals", params={"id": "done"}).status_code == 200
+        assert visitor.get("/runs").status_code == 200
+
+
+class CountedStore(SqliteStore):
+    """Counts what is read."""
+
+    reads = 0
+
+    def records(self, *args: object, **more: object) -> list[StoredRecord]:
+        type(self).reads += 1
+        return super().records(*args, **more)  # type: ignore[arg-type]
+
+    def questions(self, *args: object, **more: object) -> list[object]:  # type: ignore[override]
+        type(self).reads += 1
+        return super().questions(*args, **more)  # type: ignore[arg-type, return-value]
+
+
+def test_listing_runs_reads_no_journal_and_asks_for_questions_once(tmp_path: Path) -> None:
+    """Ten thousand runs are a page of fifty rows, whatever they wait for."""
+    store = CountedStore(tmp_path / "store.sqlite", create=True)
+    holder = Holder("elsewhere", "boot", 1, AT)
+    for number, status in enumerate([RunStatus.WAITING, RunStatus.ASKING, RunStatus.RUNNING, RunStatus.DONE] * 5):
+        lease = store.create_run(NewRun(f"r{number}", "t", f"r{number}", None, AT, holder))
+        assert lease is not None
+        detail = "until 2027-01-01T00:00:00.000000+00:00: later" if status is RunStatus.WAITING else ""
+        record = StoredRecord(1, "", "run_started", b"{}", bytes(32))
+        progress = Progress(status, AT, detail=detail)
+        store.append(Batch(lease.run_id, lease.token, [record], Head(1, bytes(32)), progress)).wait()
+        store.release(lease)
+    rows = run_rows(store, store.runs())
+    assert {row["stands"] for row in rows} == {"waiting", "answered", "died", "done"}
+    assert store.reads == 1
+    store.close()
