@@ -51,8 +51,8 @@ def said(case: Case) -> str:
     """Say the case in one sentence."""
     agreed, of = sum(run.agreed for run in case.runs), sum(run.of for run in case.runs)
     return (
-        f"Task {case.task} turns live: its newest {len(case.runs)} shadow runs agreed in {agreed} of {of} writes "
-        f"with what was done."
+        f"Task {case.task} turns live: of {of} writes in its newest shadow runs ({len(case.runs)}), "
+        f"{agreed} agreed with what was done."
     )
 
 

@@ -120,7 +120,7 @@ def test_the_case_is_what_the_person_is_shown(store: MemoryStore, file: Path) ->
     case = case_for(plan.spec, store)
     assert {run.comparison_id for run in case.runs} == set(ids)
     assert case.versions == plan.spec.versions()
-    assert "agreed in 2 of 2 writes" in said(case)
+    assert "of 2 writes in its newest shadow runs (2), 2 agreed" in said(case)
     with pytest.raises(ApprovalNeeded, match="bookkeeper turns live"):
         promoted(store, plan)
 
