@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from milepost.records.frozen import frozen_by_name
+from milepost.records.statuses import ENDED as ENDED
+from milepost.records.statuses import Checkpoint as Checkpoint
+from milepost.records.statuses import Outcome as Outcome
+from milepost.records.statuses import QuestionKind as QuestionKind
+from milepost.records.statuses import RunStatus as RunStatus
 
 RECORD_SIZE_MAX = 8 * 1024
 """Bytes a start or a checkpoint may take (design §4); checked before the body runs."""
@@ -22,54 +26,6 @@ ARTIFACT_ROW_MAX = 64 * 1024
 """Bytes up to which an artifact is a row beside its record; larger ones are files."""
 
 Data: TypeAlias = Mapping[str, Any]
-
-
-class Checkpoint(StrEnum):
-    """Where a step stands."""
-
-    IN_PROGRESS = "in_progress"
-    VERIFIED = "verified"
-    FAILED = "failed"
-
-
-class Outcome(StrEnum):
-    """What is known of one send of an effect. Only `applied` is final."""
-
-    APPLIED = "applied"
-    REJECTED = "rejected"
-    UNKNOWN = "unknown"
-
-
-class RunStatus(StrEnum):
-    """Where a run stands. `running` without a living holder means its process died."""
-
-    RUNNING = "running"
-    WAITING = "waiting"  # for a recorded time
-    ASKING = "asking"  # for a person
-    INTERRUPTED = "interrupted"  # an orderly stop
-    FAILED = "failed"  # an exception of the user's; resume starts the step again
-    STOPPED = "stopped"  # ended by a person's answer or by a fork
-    CANCELLED = "cancelled"
-    DONE = "done"
-
-
-ENDED = frozenset({RunStatus.STOPPED, RunStatus.CANCELLED, RunStatus.DONE})
-"""Statuses from which no resume goes on."""
-
-
-class QuestionKind(StrEnum):
-    """What a person may be asked (design §6)."""
-
-    SOURCE_CHANGED = "source_changed"
-    REQUEST_CHANGED = "request_changed"
-    PLAN_CHANGED = "plan_changed"
-    VERSIONS_CHANGED = "versions_changed"
-    OUTCOME_UNKNOWN = "outcome_unknown"
-    ATTEMPTS_USED = "attempts_used"
-    STORE_WENT_BACK = "store_went_back"
-    APPROVAL = "approval"
-    LIMIT_REACHED = "limit_reached"
-    SHADOW_RESULT_NEEDED = "shadow_result_needed"
 
 
 class Pointer(NamedTuple):
