@@ -7,7 +7,7 @@ import secrets
 import sys
 import tempfile
 import webbrowser
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from milepost.cli.opened import the_store, whoami
+from milepost.cli.opened import whoami
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, say
 from milepost.config import load_config
@@ -49,7 +49,9 @@ def command(
     if named is not None:
         return _make_token(named, as_json)
     _refuse_missing()
-    serving = _serving(the_store().location, host, port, hosts)
+    with closing(open_store(create=False)) as store:  # not `the_store`: nothing but the console may keep it open
+        location = store.location
+    serving = _serving(location, host, port, hosts)
     link = serving.link()
     _tell(serving, link, as_json)
     shown = _open(link) if _should_open(is_opened) else None

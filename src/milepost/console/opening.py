@@ -19,21 +19,25 @@ class OpenStore:
     def __init__(self, open_it: Callable[[], Store]) -> None:
         self._open_it = open_it
         self._lock = threading.Lock()
-        self._store = open_it()
+        self._store: Store | None = open_it()
+        self.location = self._store.location
+        self._is_file = self._store.folder is not None
         self._file = self._there()
-
-    @property
-    def location(self) -> str:
-        return self._store.location
 
     def current(self) -> Store:
         """Return the store. Raises: StoreMissing, and what opening another one raises."""
         with self._lock:
             there = self._there()
-            if there != self._file:
-                self._store = self._open_it()  # who still reads the old one keeps it
-                self._file = there
+            if self._store is None or there != self._file:
+                self._let_go()
+                self._store, self._file = self._open_it(), there
             return self._store
+
+    def _let_go(self) -> None:
+        """Close what was open: a connection to a file that comes back under its name would see none of its changes."""
+        if self._store is not None:
+            self._store.close()
+        self._store = None
 
     def look(self) -> object:
         """Return a value that differs once anything in the store is another."""
@@ -43,12 +47,13 @@ class OpenStore:
 
     def _there(self) -> tuple[int, int] | None:
         """Return which file the store is; None for one that is no file."""
-        if self._store.folder is None:
+        if not self._is_file:
             return None
         try:
-            found = os.stat(self._store.location)
+            found = os.stat(self.location)
         except FileNotFoundError:
-            raise StoreMissing(location=self._store.location) from None
+            self._let_go()
+            raise StoreMissing(location=self.location) from None
         except OSError as error:
-            raise StoreUnavailable(location=self._store.location, operation="look", reason=str(error)) from error
+            raise StoreUnavailable(location=self.location, operation="look", reason=str(error)) from error
         return found.st_dev, found.st_ino
