@@ -25,6 +25,7 @@ NAMES = (
     "demo_calls",
     "vfs",
     "power_cut",
+    "ext4_cut",
     "resources",
     "clocks",
     "schedules",
