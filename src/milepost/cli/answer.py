@@ -1,51 +1,184 @@
-"""`milepost answer`: what a person decided about a question."""
+"""`milepost answer`: what a person decided about a question, or about several at once."""
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import click
 
-from milepost.cli.answered import checked_result
+from milepost.cli.answered import checked_request, checked_result
 from milepost.cli.opened import the_store, whoami
-from milepost.cli.options import QUESTION, json_option
+from milepost.cli.options import QUESTION, RUN, json_option
 from milepost.cli.output import emit, note
-from milepost.runtime.answering import answer_question, find_question
+from milepost.errors import MilepostError, RefusedError
+from milepost.records.rows import AnswerRow
+from milepost.runtime.answering import answer_question, asked, find_question, settling
+from milepost.runtime.opening import row_of
 from milepost.runtime.standing import unanswered
+from milepost.stores.contract import QuestionRow, Store
+from milepost.views.errors import error_object
 from milepost.views.opened import now_text, seal_key
+from milepost.views.words import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What comes with a choice."""
+
+    choice: str
+    note: str = ""
+    ref: str | None = None
+    result: str | None = None
+    request: str | None = None
+
+    @property
+    def is_of_one(self) -> bool:
+        """Say whether it can be about one question only."""
+        return (self.ref, self.result, self.request) != (None, None, None)
+
+
+@dataclass(slots=True)
+class Told:
+    """What became of the answers to several questions."""
+
+    given: list[AnswerRow] = field(default_factory=list)
+    refused: list[tuple[str, MilepostError]] = field(default_factory=list)
 
 
 @click.command("answer")
-@click.argument("question_id", metavar="QUESTION", type=QUESTION)
-@click.argument("choice", metavar="CHOICE")
+@click.argument("words", metavar="[QUESTION]... CHOICE", nargs=-1, required=True, type=QUESTION)
+@click.option("--run", "run_id", type=RUN, help="Answer the open questions of this run instead of named ones.")
+@click.option("--path", "pattern", default="*", help="With --run: those about these calls; * stands for anything.")
 @click.option("--ref", help="The provider's own reference id of what was applied.")
 @click.option("--result", metavar="JSON", help="What the effect would have returned.")
+@click.option("--request", metavar="JSON", help="With edit: the arguments to send instead, all of them.")
 @click.option("--note", "why", default="", help="Why; kept in the audit.")
 @json_option
-def command(question_id: str, choice: str, ref: str | None, result: str | None, why: str, as_json: bool) -> int:
-    """Answer a question. The first answer stands; a later one is refused and kept in the audit.
+def command(
+    words: tuple[str, ...],
+    run_id: str | None,
+    pattern: str,
+    ref: str | None,
+    result: str | None,
+    request: str | None,
+    why: str,
+    as_json: bool,
+) -> int:
+    """Answer a question, or several alike. The first answer stands; a later one is refused and kept in the audit.
 
     `milepost inbox QUESTION` shows the choices, what each will do, and what it takes. What does not fit is refused
-    and not recorded. Who answers is the account this runs under. The run acts on the answer when it is resumed.
+    and not recorded. Who answers is the account this runs under: never the agent, nor anything a run has started. The
+    run acts on the answer when it is resumed, and as many have approved as must.
 
     \b
     Example:
       milepost answer q-3f9a2c11d0 keep --note "the new file only has a fixed typo"
+      milepost answer q-77c0a1e5b2 edit --request '{"invoice": "INV-7", "amount": 9}'
+      milepost answer --run october --path 'post*' approve
     """
     store = the_store()
-    row = find_question(store, question_id)
-    if choice in ("applied", "give"):
-        result = checked_result(store, row, result)
-    stands = answer_question(
-        store, question_id, choice, by=whoami(), seal_key=seal_key(), at=now_text(), note=why, ref=ref, result=result
+    *named, choice = words
+    said = Said(choice, why, ref, result, request)
+    if run_id is None and len(named) == 1:
+        return _one(store, find_question(store, named[0]), said, as_json=as_json)
+    if said.is_of_one:
+        raise click.UsageError("--ref, --result and --request go with one QUESTION.")
+    return _several(store, _chosen(store, named, run_id, pattern, choice), said, as_json=as_json)
+
+
+def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str, choice: str) -> list[QuestionRow]:
+    """Return the named questions, or the open ones of a run about these calls that offer the choice."""
+    if run_id is None and not named:
+        raise click.UsageError("Name questions, or a --run.")
+    if run_id is None:
+        return [find_question(store, question_id) for question_id in named]
+    if named:
+        raise click.UsageError("--run goes without QUESTION; --path says which of its questions.")
+    row_of(store, run_id)  # a run nobody knows is told as one
+    like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    rows = [row for row in unanswered(store, run_id) if like.fullmatch(row.path)]
+    return [row for row in rows if choice in {offered.name for offered in asked(row).choices}]
+
+
+def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
+    """Record one answer, checked against the task's own types where it can be loaded. Crash: as `answer_question`."""
+    result = checked_result(store, row, said.result) if said.choice in ("applied", "give") else said.result
+    if said.choice == "edit":
+        checked_request(store, row, said.request)
+    return answer_question(
+        store,
+        row.question_id,
+        said.choice,
+        by=whoami(),
+        seal_key=seal_key(),
+        at=now_text(),
+        note=said.note,
+        ref=said.ref,
+        result=result,
+        request=said.request,
     )
+
+
+def _one(store: Store, row: QuestionRow, said: Said, *, as_json: bool) -> int:
+    """Answer one question and say what comes next. Crash: as `answer_question`."""
+    stands = _give(store, row, said)
     left = unanswered(store, stands.run_id)
     if as_json:
-        emit(
-            {"question_id": question_id, "run_id": stands.run_id, "choice": choice, "by": stands.by, "open": len(left)}
+        told = {"question_id": row.question_id, "run_id": stands.run_id, "choice": said.choice, "by": stands.by}
+        emit({**told, "settled": _is_settled(store, row), "open": len(left)})
+    elif not _is_settled(store, row):
+        needed = asked(row).about["approvals"]
+        note(
+            f"{row.question_id} is answered {said.choice}, {stands.place} of {needed}: somebody else must approve, too."
         )
     elif left:
-        note(f"{question_id} is answered {choice}; run {stands.run_id} still asks {left[0].question_id}.")
+        note(f"{row.question_id} is answered {said.choice}; run {stands.run_id} still asks {left[0].question_id}.")
     else:
-        note(f"{question_id} is answered {choice}; `milepost resume {shlex.quote(stands.run_id)}` goes on.")
+        note(f"{row.question_id} is answered {said.choice}; `milepost resume {shlex.quote(stands.run_id)}` goes on.")
     return 0
+
+
+def _is_settled(store: Store, row: QuestionRow) -> bool:
+    return bool(settling(row, [a for a in store.answers(row.run_id) if a.question_id == row.question_id]))
+
+
+def _several(store: Store, rows: Sequence[QuestionRow], said: Said, *, as_json: bool) -> int:
+    """Answer several questions alike; one that is refused keeps none of the others from being answered.
+
+    Crash: each answer as if not given, or given.
+    """
+    told = Told()
+    for row in rows:
+        try:
+            told.given.append(_give(store, row, said))
+        except MilepostError as error:
+            told.refused.append((row.question_id, error))
+    if as_json:
+        emit(_as_data(told))
+    else:
+        _say(told, said.choice)
+    return RefusedError.exit_status if told.refused else 0
+
+
+def _as_data(told: Told) -> dict[str, Any]:
+    return {
+        "given": [
+            {"question_id": a.question_id, "run_id": a.run_id, "choice": a.choice, "by": a.by} for a in told.given
+        ],
+        "refused": [{"question_id": name, "error": error_object(error)} for name, error in told.refused],
+    }
+
+
+def _say(told: Told, choice: str) -> None:
+    for _, error in told.refused:
+        note(f"{error.code}: {error}")
+    if not told.given and not told.refused:
+        note(f"No open question there that offers {choice}.")
+        return
+    runs = sorted({shlex.quote(answer.run_id) for answer in told.given})
+    goes_on = "; ".join(f"`milepost resume {run}` goes on" for run in runs)
+    note(f"{counted(len(told.given), 'question')} answered {choice}" + (f"; {goes_on}." if runs else "."))

@@ -1,18 +1,24 @@
-"""What an effect would have returned, as a person gives it: checked against the effect's own type when it is asked.
+"""What a person gives with an answer, a result or an edited request: checked against the effect's own types.
 
 The task is imported for that, not run; one that cannot be imported leaves the check to the resume. Called by `answer`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from milepost.cli.recorded import recorded_task
 from milepost.errors import AnswerRefused, MilepostError, NotDecodable
+from milepost.protocol.request import as_edited
 from milepost.protocol.spec import EffectSpec
 from milepost.records.annotations import function_annotations
-from milepost.records.canonical import parse
+from milepost.records.canonical import canonical, parse
+from milepost.runtime.answering import asked
 from milepost.runtime.opening import read_snapshot
 from milepost.runtime.registry import spec_of
 from milepost.stores.contract import QuestionRow, Store
+from milepost.views.evidence import evidence_of
 from milepost.views.opened import seal_key
 
 NOTHING = "null"
@@ -37,7 +43,22 @@ def checked_result(store: Store, row: QuestionRow, result: str | None) -> str | 
     return result
 
 
-def _effect(store: Store, row: QuestionRow) -> EffectSpec | None:
+def checked_request(store: Store, row: QuestionRow, request: str | None) -> None:
+    """Check an edited request against the effect as it is declared. Raises: AnswerRefused when it cannot be sent."""
+    if request is None or not _is_json(request):
+        return  # refused where the answer is written
+    evidence = evidence_of(store, row)
+    spec = _effect(store, row, evidence["binding"]["versions"])
+    if spec is None:
+        return
+    planned = spec.arguments.decode(canonical(evidence["request"]["arguments"]))
+    found = as_edited(spec, asked(row).about["item_key"], planned, request.encode("utf-8"))
+    if isinstance(found, str):
+        raise AnswerRefused(question_id=row.question_id, reason=f"the request does not fit {row.path}: {found}")
+
+
+def _effect(store: Store, row: QuestionRow, versions: Mapping[str, Any] | None = None) -> EffectSpec | None:
+    """Return the effect a question is about, by the versions it was asked with, or those of its newest record."""
     try:
         opened = read_snapshot(store, row.run_id, seal_key())
         recorded_task(store, opened)
@@ -45,7 +66,7 @@ def _effect(store: Store, row: QuestionRow) -> EffectSpec | None:
         return None
     state = opened.snapshot.effects.get(row.path)
     noted = None if state is None else state.shadowed or (state.last.intent if state.last is not None else None)
-    spec = spec_of(row.path, noted.versions if noted is not None else {})
+    spec = spec_of(row.path, versions or (noted.versions if noted is not None else {}))
     return spec if isinstance(spec, EffectSpec) else None
 
 

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from milepost.cli.inputs import type_name
+from milepost.protocol.approving import Approving
 from milepost.protocol.policy import KEY_MARGIN, STARTS_MAX, Retry
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.records.annotations import function_annotations
@@ -69,6 +70,7 @@ def call_object(spec: StepSpec | EffectSpec) -> dict[str, Any]:
     """Return what a step or an effect declares, its facts as sentences by name."""
     kind = "effect" if isinstance(spec, EffectSpec) else "step"
     facts = _effect_facts(spec) if isinstance(spec, EffectSpec) else _step_facts(spec)
+    facts |= _approval_facts(spec.approving)
     facts["named by"] = "its key=" if spec.key is not None else "its place in the plan"
     facts["when it fails"] = retry_words(spec.retry, is_effect=kind == "effect")
     facts["next"] = spec.next_action
@@ -82,6 +84,14 @@ def call_object(spec: StepSpec | EffectSpec) -> dict[str, Any]:
         "is_async": spec.is_async,
         "facts": {name: value for name, value in facts.items() if value},
     }
+
+
+def _approval_facts(rule: Approving | None) -> dict[str, str]:
+    if rule is None:
+        return {}
+    words = rule.in_words()
+    found = {"approval": f"before it happens {words}" if rule.before else "", "review": ""}
+    return found | ({"review": f"of its output, before its checkpoint, {words}"} if rule.after else {})
 
 
 def _step_facts(step: StepSpec) -> dict[str, str]:

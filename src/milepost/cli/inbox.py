@@ -11,10 +11,11 @@ from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.records.model import Choice
 from milepost.records.rows import AnswerRow
-from milepost.runtime.answering import asked, find_question
+from milepost.runtime.answering import asked, find_question, settling
 from milepost.runtime.opening import row_of
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow, Store
+from milepost.views.approvals import approval_lines, approval_object
 from milepost.views.evidence import evidence_lines, evidence_of
 from milepost.views.inert import inert
 from milepost.views.opened import now
@@ -53,14 +54,19 @@ def command(question_id: str | None, as_json: bool) -> int:
 
 def _one(store: Store, row: QuestionRow, as_json: bool) -> int:
     evidence = evidence_of(store, row)
-    stands = next((a for a in store.answers(row.run_id) if a.question_id == row.question_id and a.accepted), None)
+    answers = [a for a in store.answers(row.run_id) if a.question_id == row.question_id]
+    settled, approval = settling(row, answers), approval_object(row, answers)
+    stands = settled[-1] if settled else None
     if as_json:
-        emit({**question_object(row), "evidence": evidence, "answer": answer_object(stands) if stands else None})
+        found = {**question_object(row), "evidence": evidence, "answer": answer_object(stands) if stands else None}
+        emit({**found, **({"approval": approval} if approval else {})})
         return 0
     say(f"{row.question_id} · {row.kind} · run {row.run_id} (task {row_of(store, row.run_id).task})")
     say(f"asked {clock_time(row.asked_at)}" + (f", about {row.path}" if row.path else ""))
     say(f"\n{inert(row.sentence)}\n", lines=True)
     for line in evidence_lines(evidence):
+        say(line)
+    for line in approval_lines(approval):
         say(line)
     _say_choices(row) if stands is None else _say_answer(stands)
     return 0
@@ -80,5 +86,5 @@ def _say_choices(row: QuestionRow) -> None:
 
 def answer_command(question_id: str, choice: Choice) -> str:
     """Return the command that gives an answer, with what the choice takes."""
-    needs = {"ref": " [--ref PROVIDERS_ID]", "result": " --result JSON"}
+    needs = {"ref": " [--ref PROVIDERS_ID]", "result": " --result JSON", "request": " --request JSON"}
     return f"milepost answer {question_id} {choice.name}" + "".join(needs[name] for name in choice.needs)

@@ -61,14 +61,16 @@ def exact_request(call: Call[Any]) -> Steps[Exact]:
 def as_edited(spec: EffectSpec, item_key: str | None, bound: Mapping[str, Any], arguments: bytes) -> Edited | str:
     """Read edited arguments as the effect's own types; a sentence says why they cannot be used.
 
-    `bound` is what the plan gave: it also holds what is not watched, and so is not recorded.
+    `bound` is what the plan gave, with what is not watched and so is not recorded; where nobody has that, `key=` is
+    not asked.
     """
     try:
         found = {**bound, **spec.arguments.decode(arguments)}
         encoded = spec.arguments.round_trip(found)
     except MilepostError as error:
         return str(error)
-    problem = _renamed(spec, item_key, bound, found) if spec.key is not None else ""
+    is_whole = bound.keys() >= set(spec.arguments.parameters)
+    problem = _renamed(spec, item_key, bound, found) if spec.key is not None and is_whole else ""
     return problem or Edited(found, encoded)
 
 

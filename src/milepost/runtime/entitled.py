@@ -12,11 +12,13 @@ from pathlib import Path
 
 from milepost.errors import AnswerRefused
 from milepost.records.identity import Identity
-from milepost.records.model import QuestionAsked
+from milepost.records.model import QuestionAsked, RunStatus
 from milepost.runtime.children import started_by_a_run
 from milepost.runtime.leases import active_runs, is_on_this_machine
-from milepost.stores.contract import RunRow
+from milepost.stores.contract import Store
 
+RUNS_MAX = 1000
+"""Newest runs of each status that are looked at for one whose process is above this one."""
 ANCESTORS_MAX = 1000
 """Processes looked at on the way to the first one."""
 
@@ -32,7 +34,7 @@ def role_of(question: QuestionAsked, by: Identity) -> str:
     return role or ""
 
 
-def refuse_the_agent(question: QuestionAsked, run: RunRow, by: Identity) -> None:
+def refuse_the_agent(store: Store, question: QuestionAsked, by: Identity) -> None:
     """Refuse an answer of whoever runs the task, or from inside of a run. Raises: AnswerRefused."""
     reason = ""
     if by.name in question.about.get("agents", ()):
@@ -41,16 +43,20 @@ def refuse_the_agent(question: QuestionAsked, run: RunRow, by: Identity) -> None
         reason = "a run is active in this process: whoever answers must be outside of it"
     elif (asking := started_by_a_run()) is not None:
         reason = f"this process was started by run {asking}: whoever answers must be outside of it"
-    elif _is_below_its_holder(run):
-        reason = f"this process was started by the one that works on run {run.run_id}"
+    elif (above := _run_above(store)) is not None:
+        reason = f"this process was started by run {above}: whoever answers must be outside of it"
     if reason:
         raise AnswerRefused(question_id=question.question_id, reason=reason)
 
 
-def _is_below_its_holder(run: RunRow) -> bool:
-    """Say whether the process that works on a run started this one: its environment may have been emptied."""
-    held = run.held
-    return held is not None and is_on_this_machine(held.holder) and held.holder.pid in _ancestors()
+def _run_above(store: Store) -> str | None:
+    """Return a run of this store whose process started this one: the environment may have been emptied on the way."""
+    above = set(_ancestors())
+    for status in (RunStatus.RUNNING, RunStatus.ASKING, RunStatus.WAITING):
+        for row in store.runs(status=status, limit=RUNS_MAX):
+            if row.held is not None and row.held.holder.pid in above and is_on_this_machine(row.held.holder):
+                return row.run_id
+    return None
 
 
 def _ancestors() -> Iterator[int]:

@@ -25,7 +25,8 @@ def question_object(row: QuestionRow) -> dict[str, Any]:
 
 
 def answer_object(answer: AnswerRow) -> dict[str, Any]:
-    return {"choice": answer.choice, "by": answer.by, "at": answer.at, "note": answer.note, "ref": answer.ref}
+    what = {"choice": answer.choice, "by": answer.by, "at": answer.at, "note": answer.note, "ref": answer.ref}
+    return {**what, "door": answer.door, "role": answer.role}
 
 
 def approving_object(row: QuestionRow) -> dict[str, Any]:

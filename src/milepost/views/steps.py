@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +12,7 @@ from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.model import EffectShadowed, Outcome
 from milepost.runtime.opening import Opened
+from milepost.views.approvals import said_of, waiting_calls
 from milepost.views.summaries import outcome_marks
 from milepost.views.words import amount, clock_time, cost, lasting
 
@@ -45,7 +46,16 @@ class Row:
 
 def steps(opened: Opened) -> list[Row]:
     """Return the steps and effects of a run, each followed by what is inside it."""
-    return list(_below(opened.snapshot, ""))
+    s = opened.snapshot
+    return [_decided(s, row) for row in _below(s, "")]
+
+
+def _decided(s: Snapshot, row: Row) -> Row:
+    """Add who approved a call, or the output of one, to what is said about it."""
+    decided = [state for state in (s.approvals.get(row.path), s.reviews.get(row.path)) if state is not None]
+    if not decided or row.kind == "call":
+        return row
+    return replace(row, about="; ".join([*([row.about] if row.about else []), *map(said_of, decided)]))
 
 
 def _below(s: Snapshot, body: str) -> Iterator[Row]:
@@ -56,6 +66,8 @@ def _below(s: Snapshot, body: str) -> Iterator[Row]:
         elif step is not None and (step.attempt or step.verified or step.until):
             yield _step_row(step)
         yield from _below(s, path)
+    for path, stands, about in waiting_calls(s, body):
+        yield Row(path, "call", stands, 0, 0.0, about=about)
 
 
 def _in_order(s: Snapshot, paths: Sequence[str]) -> Sequence[str]:

@@ -1,0 +1,76 @@
+"""Approvals as people are shown them: who may give one and who has, how long it holds, what stands where. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from milepost.protocol.snapshot import Snapshot, format_time, parse_time
+from milepost.protocol.state import ApprovalState
+from milepost.records.model import QuestionKind
+from milepost.records.rows import AnswerRow
+from milepost.runtime.answering import asked
+from milepost.stores.contract import QuestionRow
+from milepost.views.words import clock_time, counted, lasting
+
+
+def approval_object(row: QuestionRow, answers: Sequence[AnswerRow]) -> dict[str, Any]:
+    """Return what an approval needs and has, of the answers to its run: for any other question nothing."""
+    if row.kind != QuestionKind.APPROVAL:
+        return {}
+    about = asked(row).about
+    given = sorted((a for a in answers if a.question_id == row.question_id and a.accepted), key=lambda a: a.place)
+    seconds = about.get("expires_s")
+    until = parse_time(given[0].at) + timedelta(seconds=seconds) if given and seconds is not None else None
+    return {
+        "approvals": int(about["approvals"]),
+        "approvers": list(about["approvers"]),
+        "not": [agent for agent in about["agents"] if agent],
+        "given": [{"choice": a.choice, "by": a.by, "role": a.role, "at": a.at, "note": a.note} for a in given],
+        "holds_s": seconds,
+        "until": format_time(until) if until is not None else None,
+    }
+
+
+def approval_lines(found: dict[str, Any]) -> list[str]:
+    """Say who may approve, who has, and how long it holds: nothing for what is no approval."""
+    if not found:
+        return []
+    who = ", ".join(found["approvers"]) or "anybody but the agent"
+    lines = [f"{counted(found['approvals'], 'approval')} of {who}; not {', '.join(found['not']) or 'the agent'}"]
+    lines += [f"{a['choice']} by {a['by']} at {clock_time(a['at'])}{_why(a)}" for a in found["given"]]
+    if found["until"] is not None:
+        lines.append(f"what is given holds until {clock_time(found['until'])}")
+    elif found["holds_s"] is not None:
+        lines.append(f"an approval holds {lasting(found['holds_s'])} from when it is given")
+    return lines
+
+
+def _why(given: dict[str, Any]) -> str:
+    return f": {given['note']}" if given["note"] else ""
+
+
+# ── in the table of a run ───────────────────────────────────────────────────────────────────────────
+
+
+def waiting_calls(s: Snapshot, body: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the calls of a body that have no record but an approval: path, how it stands, what is said about it."""
+    for path, state in s.approvals.items():
+        if path.rpartition("/")[0] == body and path not in s.effects and path not in s.steps:
+            yield path, _stands(state), said_of(state)
+
+
+def said_of(state: ApprovalState) -> str:
+    """Say in a few words who decided what, or who may."""
+    if not state.given:
+        who = ", ".join(state.question.about["approvers"]) or "somebody"
+        return f"asks {who} ({state.question.question_id})"
+    done = {"approve": "approved", "edit": "edited", "decline": "declined", "redo": "sent back"}
+    names = list(dict.fromkeys(answer.by for answer in state.given))
+    return f"{done.get(state.given[-1].choice, state.given[-1].choice)} by {' and '.join(names)}"
+
+
+def _stands(state: ApprovalState) -> str:
+    last = state.given[-1].choice if state.given else ""
+    return {"": "asking", "decline": "declined"}.get(last, "approved")

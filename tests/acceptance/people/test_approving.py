@@ -1,0 +1,159 @@
+"""Approvals on the command line, in real processes: killed between answer and effect, two people at once, an agent."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cli_shell import Ended, Shell
+
+PLAN = Path(__file__).parent / "paying.py"
+ME = f"{getpass.getuser()}@{platform.node()}"
+
+
+@pytest.fixture
+def office(shell: Shell) -> Shell:
+    """A shell in a folder with the plan."""
+    shutil.copy(PLAN, shell.folder)
+    return shell
+
+
+def asks(office: Shell, *words: str, **extra: str) -> Ended:
+    ended = office.run("run", "paying.py:payday", "--run-id", "r", *words, **extra)
+    assert ended.status == 4, ended.err
+    return ended
+
+
+def paid(office: Shell) -> list[str]:
+    book = office.folder / "paid.txt"
+    return [line.partition(" ")[2] for line in book.read_text().splitlines()] if book.exists() else []
+
+
+def test_a_person_is_shown_what_exactly_will_be_sent_and_allows_it(office: Shell) -> None:
+    ended = asks(office)
+    assert "Pay 10 EUR to ada" in ended.err
+    shown = office.run("inbox", office.question()).out
+    for words in ("Pay 10 EUR to ada", "request:", "amount: 10", "binding:", "versions:", "1 approval of anybody"):
+        assert words in shown
+    assert f"not agent:payday@{platform.node()}" in shown
+    found = office.run("inbox", office.question(), "--json").json
+    assert found["approval"]["given"] == []
+    assert found["evidence"]["request"] == {"arguments": {"amount": 10, "payee": "ada"}}
+    assert "asks somebody" in office.run("show", "r").out
+    told = office.run("answer", office.question(), "approve", "--note", "fine", "--json").json
+    assert (told["by"], told["settled"], told["open"]) == (ME, True, 0)
+    assert office.run("resume", "r").status == 0
+    assert paid(office) == ["ada 10"]
+    assert f"approved by {ME}" in office.run("show", "r").out
+    assert office.run("verify", "r").status == 0
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "append:answer_entered durable 1",
+        "append:intent_recorded durable 1",
+        "send durable 1",
+    ],
+)
+def test_killed_between_approval_and_effect_it_goes_on_without_asking(office: Shell, at: str) -> None:
+    """The answer is consumed by the effect: wherever the process dies, it is paid once and nobody is asked twice."""
+    asks(office)
+    office.run("answer", office.question(), "approve")
+    assert office.run("resume", "r", MILEPOST_CRASH_AT=at).status == -9
+    assert office.run("resume", "r").status == 0
+    assert paid(office) == ["ada 10"]
+    assert office.run("journal", "r", "--json").out.count('"kind": "question_asked"') == 1
+
+
+def test_two_people_who_answer_at_once_are_two_answers(office: Shell) -> None:
+    """One approves, the other declines, at the same moment: one stands, the other is told by whom."""
+    asks(office)
+    question = office.question()
+    with ThreadPoolExecutor(2) as both:
+        first = both.submit(office.run, "answer", question, "approve")
+        second = both.submit(office.run, "answer", question, "decline")
+    statuses = sorted([first.result().status, second.result().status])
+    assert statuses == [0, 3]
+    told = first.result() if first.result().status else second.result()
+    assert f"by {ME}" in told.err
+    expected = 1 if first.result().status else 0
+    assert office.run("resume", "r").status == expected
+    assert paid(office) == ([] if expected else ["ada 10"])
+
+
+def test_the_same_account_is_one_person(office: Shell) -> None:
+    asks(office, APPROVALS="2")
+    question = office.question()
+    assert "1 of 2: somebody else must approve" in office.run("answer", question, "approve").err
+    refused = office.run("answer", question, "approve", USER="boss", LOGNAME="boss")
+    assert (refused.status, "somebody else must answer" in refused.err) == (3, True)
+    assert office.run("resume", "r").status == 4
+    assert paid(office) == []
+
+
+def test_only_whom_the_task_names_may_answer(office: Shell) -> None:
+    asks(office, APPROVERS="finance-department boss@office")
+    refused = office.run("answer", office.question(), "approve")
+    assert (refused.status, "finance-department, boss@office may answer" in refused.err) == (3, True)
+
+
+def test_an_edit_is_checked_when_it_is_given_and_sent_as_it_was_given(office: Shell) -> None:
+    asks(office)
+    question = office.question()
+    for request, why in (
+        ('{"payee": "ada"}', "amount"),
+        ('{"payee": "ada", "amount": "9"}', "amount"),
+        ('{"payee": "eve", "amount": 9}', "it is about 'ada'"),
+        ("nonsense", "not JSON"),
+    ):
+        refused = office.run("answer", question, "edit", "--request", request)
+        assert (refused.status, why in refused.err) == (3, True), refused.err
+    assert office.run("answer", question, "edit", "--request", '{"payee": "ada", "amount": 9}').status == 0
+    assert office.run("resume", "r").status == 0
+    assert paid(office) == ["ada 9"]
+    assert f"edited by {ME}" in office.run("show", "r").out
+
+
+def test_several_are_answered_at_once_all_some_or_none(office: Shell) -> None:
+    assert office.run("run", "paying.py:shopping", "--run-id", "s").status == 4
+    assert len(office.run("inbox", "--json").json["questions"]) == 3
+    assert "No open question" in office.run("answer", "--run", "s", "--path", "post*", "approve").err
+    declined = office.run("answer", "--run", "s", "--path", "order[gold]", "decline", "--json").json
+    assert [len(declined["given"]), len(declined["refused"])] == [1, 0]
+    assert "2 questions answered approve" in office.run("answer", "--run", "s", "--path", "order*", "approve").err
+    ended = office.run("resume", "s", "--json")
+    assert ended.json["result"] == ["ordered tea", "left out", "ordered salt"]
+
+
+def test_a_batch_says_which_were_refused(office: Shell) -> None:
+    office.run("run", "paying.py:shopping", "--run-id", "s")
+    ids = [q["question_id"] for q in office.run("inbox", "--json").json["questions"]]
+    office.run("answer", ids[0], "approve")
+    told = office.run("answer", *ids, "approve", "--json")
+    assert told.status == 3
+    assert [refused["question_id"] for refused in told.json["refused"]] == [ids[0]]
+    assert len(told.json["given"]) == 2
+    assert office.run("answer", *ids, "edit", "--request", "{}").status == 2
+    assert office.run("answer", "approve").status == 2
+
+
+@pytest.mark.parametrize("how", ["library", "thread", "command", "bare command"])
+def test_an_agent_does_not_allow_its_own_payments(office: Shell, how: str) -> None:
+    """From inside a step, another thread of its process, a child, and a child whose environment was emptied."""
+    office.run("run", "paying.py:payday", "--run-id", "earlier")
+    ended = office.run("run", "paying.py:scheming", f"how={how}", "--run-id", "scheme")
+    assert ended.status == 0, ended.err
+    said = (office.folder / "tries.txt").read_text()
+    assert "whoever answers must be outside of it" in said or "started by" in said
+    assert office.run("resume", "earlier").status == 4
+    assert paid(office) == []
+
+
+def test_map_says_who_approves(office: Shell) -> None:
+    shown = office.run("map", "paying.py:payday", APPROVERS="finance", APPROVALS="2").out
+    assert "approval: before it happens 2 of finance" in shown
