@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from told_run import KEY
 
+from milepost.audit.contents import end_content
 from milepost.audit.files import FORMS, check_file
 from milepost.audit.lines import Scribe
 from milepost.errors import AuditAltered, AuditIncomplete, AuditUnproven, MilepostError
@@ -102,14 +104,18 @@ def test_what_stands_behind_the_end_is_refused(files: Files, file: Path, form: s
 # ── a forger who writes every proof anew ────────────────────────────────────────────────────────────
 
 
-def forged(data: bytes, change: Callable[[dict[str, object]], None], key: bytes | None = None) -> bytes:
-    """Change lines and prove all of them again, as somebody would who has read this code."""
-    scribe, lines = Scribe(key), []
+def forged(data: bytes, change: Callable[[dict[str, object]], None]) -> bytes:
+    """Change lines and prove all of them again, as one would who has read this code; an emptied one is left out."""
+    scribe, lines, counts = Scribe(None), [], Counter[str]()
     for text in data.decode("ascii").splitlines():
         content = json.loads(text)
         del content["line"], content["proof"]
         change(content)
-        lines.append(scribe.write(content).text + "\n")
+        if content.get("is") == "end":
+            content = dict(end_content(counts))
+        if content:
+            counts[str(content["is"])] += 1
+            lines.append(scribe.write(content).text + "\n")
     return "".join(lines).encode("ascii")
 
 
@@ -146,6 +152,30 @@ def _text(content: dict[str, object]) -> None:
 def _other_run(content: dict[str, object]) -> None:
     if content["is"] == "audit":
         content["run_id"] = "november"
+
+
+def _no_answers(content: dict[str, object]) -> None:
+    if content["is"] == "answer":
+        content.clear()
+
+
+def _no_end_of_the_run(content: dict[str, object]) -> None:
+    if (content.get("kind") == "run_ended" and content["says"] == "done") or content.get("of") == "output of the run":
+        content.clear()
+
+
+def _no_artifact(content: dict[str, object]) -> None:
+    if content.get("of") == "output of read":
+        content.clear()
+
+
+@pytest.mark.parametrize("change", [_no_answers, _no_end_of_the_run, _no_artifact])
+def test_what_a_forger_leaves_out_is_missed(
+    files: Files, file: Path, change: Callable[[dict[str, object]], None]
+) -> None:
+    """An answer the run acted on, its last record, an artifact that a record points at."""
+    assert forged(files["unkeyed", "jsonl"], lambda content: None) == files["unkeyed", "jsonl"]
+    refusal(file, forged(files["unkeyed", "jsonl"], change), None)
 
 
 @pytest.mark.parametrize("change", [_says, _time, _body, _extra, _answer, _text, _other_run])
