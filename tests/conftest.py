@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import schedule
 
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 1024**3
@@ -29,6 +30,13 @@ def work_in_memory() -> None:
 work_in_memory()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background; tests send it to what they start
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        schedule.sort(items, workers)
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,14 @@ from tally import Harness, Missing, tallied
 
 SEED = 20261130
 SLICES = {
-    "syscalls": 15,
-    "call_faults": 15,
-    "vfs": 8,
-    "power_cut": 15,
-    "resources": 12,
-    "clocks": 12,
-    "demo_calls": 8,
+    "syscalls": 8,
+    "call_faults": 6,
+    "vfs": 5,
+    "power_cut": 8,
+    "ext4_cut": 5,
+    "resources": 6,
+    "clocks": 5,
+    "demo_calls": 5,
 }
 """Harness -> seconds. A seeded sample: the same points in the same order, as far as the time reaches."""
 

@@ -11,7 +11,7 @@ import pytest
 from tally import Harness, tallied
 
 SEED = 20261130
-SLICES = {"schedules": 20, "machine": 15, "starters": 12, "zombies": 15, "crashresume_bridge": 5}
+SLICES = {"schedules": 10, "machine": 8, "starters": 6, "zombies": 8, "crashresume_bridge": 3}
 """Harness -> seconds. A seeded sample: the same points in the same order, as far as the time reaches."""
 
 
