@@ -14,7 +14,7 @@ from milepost.cli.live import view
 from milepost.cli.load import AnyTask
 from milepost.cli.output import emit, note, only_results_on_stdout, say
 from milepost.cli.telling import tell
-from milepost.errors import MilepostError, RunInterrupted, StepFailed
+from milepost.errors import CorruptRecord, MilepostError, RunInterrupted, StepFailed
 from milepost.protocol.failure import error_record
 from milepost.protocol.spec import TaskSpec
 from milepost.stores.contract import Store
@@ -48,6 +48,8 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
             heard = task.options(store=store, watch=shown.watch, waiting=shown.waiting)
             ready = heard.options(wait=how.wait, shadow=how.shadow)
             result = _driven(ready, run_id, inputs)
+    except CorruptRecord as error:  # what its row says is not trusted either
+        return tell(error, as_json=how.as_json, **about, status=None)
     except MilepostError as error:
         return tell(error, as_json=how.as_json, **about, status=_status(store, run_id))
     except (KeyboardInterrupt, SystemExit, asyncio.CancelledError) as error:

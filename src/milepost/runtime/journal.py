@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from milepost.errors import RecordTooLarge
+from milepost.errors import CorruptRecord, RecordTooLarge
 from milepost.protocol.ops import Artifact
 from milepost.records.frozen import frozen
 from milepost.records.model import (
@@ -147,6 +147,21 @@ class Journal:
             elif isinstance(record, OutcomeRecorded) and record.outcome == Outcome.APPLIED and record.path in intents:
                 intent = intents[record.path]
                 self.snapshot.applied_items.setdefault((intent.effect, intent.item_key), record.path)
+
+    def check_written(self) -> None:
+        """Check that the store has every record in its place, and the task's own as they were appended.
+
+        Reads once, whatever was written. Raises: CorruptRecord, StoreUnavailable.
+        """
+        row, head = self.store.run(self.lease.run_id), self._head
+        if row is None:
+            return  # done, and pruned since
+        places, of_task = self.store.outline(row.run_id)
+        self.sealer.check_head(head.seq, head.seal, places)
+        self.sealer.check_chain(of_task)
+        if row.head != head:
+            reason = f"it says {row.head.seq} records, {head.seq} were appended"
+            raise CorruptRecord(run_id=row.run_id, record="the head in the list of runs", reason=reason)
 
     def close(self) -> None:
         if self._witness is not None:

@@ -288,7 +288,19 @@ def _finish(run: ActiveRun, call: RuntimeCall, ended: Ended) -> Steps[Any]:
     now = yield Now()
     record = RunEnded(at=now.text, status=RunStatus.DONE, output=kept.pointer, files=files)
     yield Append((record,), artifacts, wait=True)
+    _read_back(run)
     return value
+
+
+def _read_back(run: ActiveRun) -> None:
+    """See that what the run rests on is what was appended, before anybody is told that it is done.
+
+    A trigger in the database, or somebody at it meanwhile, is no failure of a step: it ends the journey.
+    """
+    try:
+        run.journal.check_written()
+    except CorruptRecord as error:
+        raise run.distrust(error) from error
 
 
 def _ask_about_open_intents(run: ActiveRun) -> Steps[None]:
