@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from milepost.console.people import SESSION_S, People, Visit, form_key_holds
+from milepost.console.people import VISIT_S, People, Visit, form_key_holds
 
 BODY_SIZE_MAX = 1024 * 1024
 """Bytes a form may have."""
@@ -139,7 +139,7 @@ class Gate:
     def _entered(self, path: str, cookie: str) -> Response:
         response = RedirectResponse(_own_path(path), 303)
         response.set_cookie(
-            COOKIE, cookie, max_age=int(SESSION_S), httponly=True, samesite="strict", secure=self._is_secure, path="/"
+            COOKIE, cookie, max_age=int(VISIT_S), httponly=True, samesite="strict", secure=self._is_secure, path="/"
         )
         return response
 

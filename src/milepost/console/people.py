@@ -1,6 +1,6 @@
 """Who may come in, and who they are: the account that started the console, named tokens, or a proxy's word.
 
-Keeps sessions in memory only: they end with the process. Judges no answer; `runtime.answering` does. Called by `gate`.
+Keeps visits in memory only: they end with the process. Judges no answer; `runtime.answering` does. Called by `gate`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from hashlib import sha256
 
 from milepost.records.identity import Identity
 
-SESSIONS_MAX = 256
-"""Sessions kept at once; the oldest goes first."""
-SESSION_S = 12 * 3600.0
+VISITS_MAX = 256
+"""Visits kept at once; the oldest goes first."""
+VISIT_S = 12 * 3600.0
 """Seconds after which a browser has to sign in again."""
 
 
@@ -65,7 +65,7 @@ class People:
     named: Mapping[str, Identity] = field(default_factory=dict)
     proxy: Proxy | None = None
     _links: set[str] = field(default_factory=set)
-    _sessions: dict[str, tuple[float, Visit]] = field(default_factory=dict)
+    _visits: dict[str, tuple[float, Visit]] = field(default_factory=dict)
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -77,7 +77,7 @@ class People:
         return token
 
     def enter_by_link(self, token: str, now_s: float) -> str | None:
-        """Use up a link's token; return the cookie of a new session, None for a wrong or used one."""
+        """Use up a link's token; return the cookie of a new visit, None for a wrong or used one."""
         with self._lock:
             given = _digest(token)
             if self.owner is None or given not in self._links:
@@ -86,14 +86,14 @@ class People:
         return self._begin(self.owner, now_s)
 
     def enter_by_name(self, token: str, now_s: float) -> str | None:
-        """Return the cookie of a new session for the holder of a named token, None for an unknown one."""
+        """Return the cookie of a new visit for the holder of a named token, None for an unknown one."""
         identity = self.named.get(_digest(token))
         return None if identity is None else self._begin(identity, now_s)
 
     def leave(self, cookie: str) -> None:
-        """End a session."""
+        """End a visit."""
         with self._lock:
-            self._sessions.pop(_digest(cookie), None)
+            self._visits.pop(_digest(cookie), None)
 
     def visit(self, headers: Mapping[str, str], cookie: str, address: str, now_s: float) -> Visit | None:
         """Return who sent a request, None when nobody we know did."""
@@ -104,15 +104,15 @@ class People:
         if scheme.lower() == "bearer" and _digest(token.strip()) in self.named:
             return Visit(self.named[_digest(token.strip())], secrets.token_urlsafe(16))  # reads; no form knows this key
         with self._lock:
-            since, visit = self._sessions.get(_digest(cookie), (0.0, None)) if cookie else (0.0, None)
-        return visit if visit is not None and now_s - since < SESSION_S else None
+            since, visit = self._visits.get(_digest(cookie), (0.0, None)) if cookie else (0.0, None)
+        return visit if visit is not None and now_s - since < VISIT_S else None
 
     def _begin(self, identity: Identity, now_s: float) -> str:
         cookie = secrets.token_urlsafe(32)
         with self._lock:
-            while len(self._sessions) >= SESSIONS_MAX:
-                self._sessions.pop(next(iter(self._sessions)))
-            self._sessions[_digest(cookie)] = (now_s, Visit(identity, secrets.token_urlsafe(32)))
+            while len(self._visits) >= VISITS_MAX:
+                self._visits.pop(next(iter(self._visits)))
+            self._visits[_digest(cookie)] = (now_s, Visit(identity, secrets.token_urlsafe(32)))
         return cookie
 
     def _form_key(self, identity: Identity) -> str:
