@@ -95,7 +95,8 @@ def _plain(value: Any) -> Any:
 
 
 def _run(order: Order, told: dict[str, Any]) -> int:
-    task: Task[..., Any] | AsyncTask[..., Any] = load_named(order.task)
+    named: Task[..., Any] | AsyncTask[..., Any] = load_named(order.task)
+    task = type(named)(replace(named.spec, shadow_first=0))  # in the drill's world nobody is promoted
     if order.versions:
         task = _of_another_version(task)
     args, kwargs = task.spec.arguments.spread(task.spec.arguments.decode(order.inputs.encode("utf-8")))

@@ -142,7 +142,8 @@ def _shadowed_row(noted: EffectShadowed) -> Row:
         key=noted.key,
         output_size=noted.result.size if noted.result else None,
         next_action=noted.next_action,
-        about=f"would have been sent to {noted.provider}" + (f" after {noted.would_ask}" if noted.would_ask else ""),
+        about=f"would have been sent to {noted.provider}"
+        + (f" once {noted.would_ask} approved" if noted.would_ask else ""),
     )
 
 

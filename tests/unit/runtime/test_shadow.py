@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk
+from desk import Death, Desk
 from posting import posting
 from provider import Provider
 
 from milepost import Applied, Key, StepFailed, effect, step, task
-from milepost.errors import BadOption, NotEncodable, RunEnded, ShadowDiffers, ShadowResultNeeded
+from milepost.errors import (
+    BadOption,
+    CorruptRecord,
+    NotEncodable,
+    PermissionMissing,
+    RunEnded,
+    ShadowDiffers,
+    ShadowResultNeeded,
+)
 from milepost.records.model import EffectShadowed
+from milepost.runtime import crash
+from milepost.runtime.active import RunOptions
+from milepost.runtime.check import check_run
 from milepost.stores.memory import MemoryStore
 
 INVOICES = ["INV-1", "INV-2", "INV-3"]
 
 
-def month(provider: Provider, *, shadow: Any = ..., scope: str = "run", twice: bool = False) -> Any:
+def month(provider: Provider, *, shadow: Any = ..., scope: str = "run", at_once: int = 2) -> Any:
     """Return a task that posts three invoices inside a step, at most two at once, and mails a report."""
 
     @effect(provider="accounting", key=lambda invoice: invoice, shadow=shadow, scope=scope)  # type: ignore[call-overload, untyped-decorator]
@@ -33,7 +48,7 @@ def month(provider: Provider, *, shadow: Any = ..., scope: str = "run", twice: b
 
     @step
     def post_all() -> list[str]:
-        return post.map(INVOICES, concurrency=2)
+        return post.map(INVOICES, concurrency=at_once)
 
     @task
     def reconcile_shadowed() -> list[str]:
@@ -267,3 +282,87 @@ def test_asynchronous_effects_are_shadowed_alike(desk: Desk) -> None:
     assert asyncio.run(ready.run("r")) == [*(f"would-be {name}" for name in INVOICES), "kept"]
     assert provider.calls == []
     assert len(shadowed(desk)) == 4
+
+
+# ── what else holds ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_death_at_every_point_leads_to_the_same_records(tmp_path: Path) -> None:
+    """Whatever was done or durable when the process died: each effect is recorded, none is sent."""
+    undisturbed, passed = at_point(tmp_path, None)
+    for number in range(1, passed + 1):
+        assert at_point(tmp_path, number)[0] == undisturbed
+
+
+def at_point(folder: Path, number: int | None) -> tuple[object, int]:
+    """Run a shadow that dies at the n-th crash point and is started again; return what is recorded, and the points."""
+    desk = Desk(MemoryStore(), folder)
+    provider, passed = Provider(desk.clock), 0
+    plan = month(provider, shadow="x", at_once=1)
+
+    def reached(label: str, phase: str) -> None:
+        nonlocal passed
+        passed += 1
+        if passed == number:
+            desk.next_process()
+        if number is not None and passed >= number:
+            raise Death
+
+    crash.armed = reached
+    try:
+        with suppress(Death):
+            desk.run(plan, shadow=True)
+    finally:
+        crash.armed = None
+        desk._forget_what_the_dead_said() if number is not None else None
+    result = desk.run(plan, shadow=True)
+    assert provider.calls == []
+    return (result, sorted((r.path, r.key, r.request_digest) for r in shadowed(desk))), passed
+
+
+def test_a_row_that_was_made_a_live_one_is_refused(desk: Desk) -> None:
+    """Whoever can write to the database cannot turn a shadow live."""
+    plan = month(Provider(desk.clock))
+    with pytest.raises(ShadowResultNeeded):
+        desk.run(plan, shadow=True)
+    if isinstance(desk.store, MemoryStore):
+        desk.store._runs["r"].row = replace(desk.store._runs["r"].row, shadow=False)
+    else:
+        with sqlite3.connect(desk.store.location) as database:
+            database.execute("UPDATE runs SET shadow = 0")
+        database.close()
+    with pytest.raises(CorruptRecord, match="shadow run"):
+        desk.run(plan)
+
+
+def test_approvals_are_noted_and_not_asked(desk: Desk) -> None:
+    @effect(approve="before", approvers=("finance",), approvals=2, shadow="receipt")
+    def pay(key: Key, amount: int) -> str:
+        raise AssertionError("sent")
+
+    @step(approve="before", review="after")
+    def reviewed() -> int:
+        return 3
+
+    @task
+    def careful() -> str:
+        return pay(reviewed())
+
+    assert desk.run(careful, shadow=True) == "receipt"
+    assert desk.store.questions(closed=True) == []
+    assert shadowed(desk)[0].would_ask == "2 of finance"
+
+
+def test_a_missing_permission_is_refused_in_a_shadow_too(desk: Desk) -> None:
+    """It would be the first thing to happen live."""
+    plan = posting(Provider(desk.clock), shadow="x", permission="bank:pay")
+    with pytest.raises(PermissionMissing):
+        desk.run(plan, "INV-7", shadow=True)
+
+
+def test_a_check_says_what_would_be_noted(desk: Desk) -> None:
+    plan = posting(Provider(desk.clock), shadow="x")
+    desk.dies(shadow_of(plan), "INV-7", at="append:effect_shadowed", phase="before", settled=True)
+    findings = check_run(plan.spec, "r", desk.store, RunOptions(clock=desk.clock))
+    assert any("nothing is sent" in finding.found for finding in findings)
+    assert shadowed(desk) == []
