@@ -26,6 +26,13 @@ def test_an_id_is_taken_once(store: Store) -> None:
     assert store.create_run(NewRun("r", "other", "r", None, AT, ELSEWHERE)) is None
 
 
+def test_the_row_says_which_run_is_a_shadow(store: Store) -> None:
+    """The list of runs shows it without reading journals."""
+    begin(store, "dry", shadow=True)
+    begin(store, "wet")
+    assert {row.run_id: row.shadow for row in store.runs()} == {"dry": True, "wet": False}
+
+
 def test_a_second_starter_is_told_who_holds_the_run(store: Store) -> None:
     begin(store)
     held = store.acquire("r", replace(HERE, pid=101))

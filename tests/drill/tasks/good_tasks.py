@@ -83,7 +83,7 @@ def desk_of_words() -> Iterator[dict[str, str]]:
     Path("open").unlink()
 
 
-@task
+@task(shadow_first=3)  # in its own world a drill needs no promotion
 def needs_setup() -> bool:
     return is_open()
 
