@@ -102,7 +102,7 @@ def _refused(r: EffectRefused) -> str:
 
 
 def _shadowed(r: EffectShadowed) -> str:
-    ask = f" once {r.would_ask} approved" if r.would_ask else ""
+    ask = f", after {r.would_ask}" if r.would_ask else ""
     return f"SHADOW: would have been sent to {r.provider}{ask}, key {r.key}; nothing was"
 
 
