@@ -69,6 +69,7 @@ BROAD_HANDLERS = {
     "cli/main.py": ["status_of"],
     "drill/campaign.py": ["Campaign._work", "Campaign.carry_out"],
     "drill/child.py": ["carry_out"],
+    "notify/delivery.py": ["trouble_of"],
     "protocol/approving.py": ["Approving.said"],
     "protocol/failure.py": ["_text"],
     "protocol/landing.py": ["_unwrapped"],

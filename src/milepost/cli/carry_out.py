@@ -13,8 +13,9 @@ from milepost.api import AsyncTask
 from milepost.cli.live import view
 from milepost.cli.load import AnyTask
 from milepost.cli.output import emit, note, only_results_on_stdout, say
+from milepost.cli.people import tell_people
 from milepost.cli.telling import tell
-from milepost.errors import CorruptRecord, MilepostError, RunInterrupted, StepFailed
+from milepost.errors import CorruptRecord, MilepostError, QuestionError, RunInterrupted, StepFailed
 from milepost.protocol.failure import error_record
 from milepost.protocol.spec import TaskSpec
 from milepost.stores.contract import Store
@@ -51,6 +52,8 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     except CorruptRecord as error:  # what its row says is not trusted either
         return tell(error, as_json=how.as_json, **about, status=None)
     except MilepostError as error:
+        if isinstance(error, QuestionError):
+            tell_people(store)
         return tell(error, as_json=how.as_json, **about, status=_status(store, run_id))
     except (KeyboardInterrupt, SystemExit, asyncio.CancelledError) as error:
         told = _ended_by(store, run_id, error)

@@ -10,6 +10,7 @@ import click
 from milepost.cli.opened import the_store
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
+from milepost.cli.people import diagnosis
 from milepost.errors import RefusedError
 from milepost.protocol.snapshot import age
 from milepost.runtime.standing import all_runs
@@ -29,7 +30,7 @@ def command(as_json: bool) -> int:
       milepost doctor
     """
     store = the_store()
-    found = [*store.check(), _clock(store), _witness(), _seal_key(store)]
+    found = [*store.check(), _clock(store), _witness(), _seal_key(store), diagnosis(store)]
     well = all(finding.ok for finding in found)
     if as_json:
         emit({"store": store.location, "ok": well, "findings": [asdict(finding) for finding in found]})

@@ -9,6 +9,7 @@ import click
 from milepost.cli.opened import the_store
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, note, say, table
+from milepost.cli.people import note_failing
 from milepost.records.model import Choice
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import asked, find_question, settling
@@ -49,6 +50,7 @@ def command(question_id: str | None, as_json: bool) -> int:
             [(row.question_id, row.run_id, ago(row.asked_at, moment), row.kind, row.sentence) for row in rows],
         )
         note(f"`milepost inbox {rows[0].question_id}` shows the evidence and what each choice will do.")
+        note_failing(store)
     return 0
 
 

@@ -45,6 +45,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "answer": "Answer a question.",
         "shadow": "Compare what shadow runs would have written with what was done.",
         "promote": "Turn a task from shadow to live, with an approval.",
+        "notify": "Show who was told of which question; send a test.",
     },
     "Keep": {
         "drill": "Kill a task at every point, resume it, compare with an undisturbed run.",

@@ -36,6 +36,16 @@ class BadConfig(MisuseError):
     hint = "Correct the file; docs/watching.md lists every table and key."
 
 
+class ExtraMissing(MisuseError):
+    code = "extra-missing"
+    sentence = "{what} need what is not installed"
+    hint = "Install it: `pip install 'milepost[EXTRA]'`."
+
+    def __init__(self, **facts: object) -> None:
+        super().__init__(**facts)
+        self.hint = type(self).hint.replace("EXTRA", str(facts["extra"]))  # type: ignore[misc]
+
+
 class UnknownTask(MisuseError):
     code = "unknown-task"
     sentence = "no task at {target!r}: {reason}"
