@@ -78,3 +78,16 @@ def test_fields_that_differ_anyway_are_named_and_not_compared() -> None:
     assert "stamp$.at" in report.not_compared
     assert "result$.at" in report.not_compared
     assert drilled(good.restless, points=1, ignore=("$.at", "stamp$.at")).not_compared == []
+
+
+def test_a_task_that_needs_approvals_is_approved_by_the_people_of_the_drill() -> None:
+    """Killed before and after each question, answer and send: nothing is paid twice, nothing without approval."""
+    report = drilled(
+        good.approved,
+        *("append:question_asked:done:1", "append:answer_entered+answer_entered:done:1", "send:durable:1"),
+        observe=good.ledger,
+        setup=good.desk_of_words,
+    )
+    assert report.held, told(report)
+    said = [outcome.said for outcome in report.outcomes if outcome.verdict is Verdict.ASKED]
+    assert said == ["approval, approval, approval"]

@@ -80,8 +80,10 @@ def command(
       milepost answer q-77c0a1e5b2 edit --request '{"invoice": "INV-7", "amount": 9}'
       milepost answer --run october --path 'post*' approve
     """
-    store = the_store()
     *named, choice = words
+    if run_id is None and not named:
+        raise click.UsageError("Name questions, or a --run.")
+    store = the_store()
     said = Said(choice, why, ref, result, request)
     if run_id is None and len(named) == 1:
         return _one(store, find_question(store, named[0]), said, as_json=as_json)
@@ -92,8 +94,6 @@ def command(
 
 def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str, choice: str) -> list[QuestionRow]:
     """Return the named questions, or the open ones of a run about these calls that offer the choice."""
-    if run_id is None and not named:
-        raise click.UsageError("Name questions, or a --run.")
     if run_id is None:
         return [find_question(store, question_id) for question_id in named]
     if named:

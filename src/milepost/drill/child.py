@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from milepost.api import AsyncTask, Task
+from milepost.drill.approvals import approved
 from milepost.drill.moment import MovedClock
 from milepost.drill.named import from_json, load
 from milepost.drill.order import RUN_ID, Order
@@ -26,6 +27,7 @@ from milepost.drill.sends import RETRY_AFTER_S, Sends
 from milepost.drill.watch import Watch
 from milepost.errors import MilepostError
 from milepost.runtime import crash, leases, registry
+from milepost.runtime.clock import SystemClock
 
 BROKEN = 99
 """Exit status of a process whose own code, or the user's outside the task, raised."""
@@ -102,8 +104,11 @@ def _run(order: Order, told: dict[str, Any]) -> int:
     args, kwargs = task.spec.arguments.spread(task.spec.arguments.decode(order.inputs.encode("utf-8")))
     _arm(order)
     with _watching(order):
+        options = _options(order)
+        clock, noted = options.get("clock") or SystemClock(), told.setdefault("asked", [])
         try:
-            result = _result(task.options(**_options(order)), args, kwargs)
+            ready = task.options(**options)
+            result = approved(lambda: _result(ready, args, kwargs), RUN_ID, options["environ"], clock, noted)
         except MilepostError as error:
             if error.__cause__ is not None:
                 traceback.print_exception(error.__cause__)

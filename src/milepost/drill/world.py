@@ -145,6 +145,7 @@ class World:
         told = Told(0)
         for _ in range(STARTS_MAX):
             told = self.run(**more)
+            asked += told.data.get("asked", ())
             if told.status == 0:
                 return End(told, tuple(asked))
             if told.status == STUCK:

@@ -154,10 +154,14 @@ def resumed(run: ActiveRun) -> Steps[None]:
 
 
 def _enter_answers(answers: Any) -> Steps[None]:
-    """Enter what people decided, whole. Crash: nothing is entered and the next resume enters it; or all of it is."""
+    """Enter what people decided. Crash: some questions are answered, each whole; the next resume enters the rest."""
     now = yield Now()
-    artifacts: list[Artifact] = []
-    yield Append([_entered(answer, now.text, artifacts) for _, answer in answers], artifacts, wait=True)
+    given: dict[str, list[AnswerRow]] = {}
+    for _, answer in answers:
+        given.setdefault(answer.question_id, []).append(answer)
+    for last, rows in enumerate(given.values(), 1 - len(given)):
+        artifacts: list[Artifact] = []
+        yield Append([_entered(row, now.text, artifacts) for row in rows], artifacts, wait=last == 0)
 
 
 def _entered(answer: AnswerRow, at: str, artifacts: list[Artifact]) -> AnswerEntered:

@@ -120,3 +120,22 @@ def look_up_orders() -> int:
 def reads_elsewhere() -> int:
     """Looks at a database outside its world; so does Milepost, for it is a declared source."""
     return look_up_orders()
+
+
+@effect(key=lambda word: word, lookup=find, settle=timedelta(seconds=30), approve="before", approvals=2)
+def pay(key: Key, word: str) -> Applied[str]:
+    ref = post_to("looks-up-late", key, word)
+    return Applied(ref, ref=ref)
+
+
+@step(review="after")
+def weigh(words: list[str]) -> int:
+    return len(words)
+
+
+@task
+def approved(source: Path = Path("input.txt")) -> list[str]:
+    """People approve each payment, two each, and look at what was weighed."""
+    words = read(source)
+    weigh(words)
+    return pay.map(words)
