@@ -55,7 +55,9 @@ def shout(text: str) -> str:
     return text + HOSTILE
 
 
-@effect(key=lambda text: "k-<script>alert(3)</script>", next="Nothing.")
+@effect(
+    key=lambda text: "k-<script>alert(3)</script>", next="Nothing.", shadow=lambda text: Applied(HOSTILE, ref=HOSTILE)
+)
 def whisper(key: Key, text: str) -> Applied[str]:
     if os.environ.get("DIE_AT") == "hostile":
         os._exit(9)
@@ -84,6 +86,7 @@ def fill(location: str) -> None:
     _die(location, "hostile", "hostile", "hostile")
     _ask(store, "hostile", "hostile")
     _die(location, "tidy", "died", "1")
+    hostile.options(store=store, shadow=True).run("hostile-shadow", text=HOSTILE)
     store.close()
 
 

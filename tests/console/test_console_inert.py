@@ -34,6 +34,8 @@ def _shown(visitor: httpx.Client, path: str, **values: str) -> str:
 
 
 def _own(visitor: httpx.Client, path: str) -> dict[str, str]:
+    if path == "/shadow":
+        return {"id": "hostile-shadow"}
     return {"id": question_of(visitor, "hostile")} if path == "/question" else {}
 
 

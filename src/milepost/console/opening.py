@@ -10,7 +10,12 @@ import threading
 from collections.abc import Callable
 
 from milepost.errors import StoreMissing, StoreUnavailable
+from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
+from milepost.views.opened import read_whole
+
+READ_MAX = 8
+"""Runs whose journals are kept read."""
 
 
 class OpenStore:
@@ -23,6 +28,8 @@ class OpenStore:
         self.location = self._store.location
         self._is_file = self._store.folder is not None
         self._file = self._there()
+        self._read: dict[str, Opened] = {}
+        self._read_at: object = None
 
     def current(self) -> Store:
         """Return the store. Raises: StoreMissing, and what opening another one raises."""
@@ -38,6 +45,25 @@ class OpenStore:
         if self._store is not None:
             self._store.close()
         self._store = None
+
+    def read(self, run_id: str) -> Opened:
+        """Read a run whole; what was read stands as long as nobody has written anything. Raises: RunUnknown."""
+        store, seen = self.current(), self.look()
+        with self._lock:
+            if seen != self._read_at:
+                self._read, self._read_at = {}, seen
+            kept = self._read.get(run_id)
+        if kept is None:
+            kept = read_whole(store, run_id)
+            with self._lock:
+                if seen == self._read_at:
+                    self._keep(run_id, kept)
+        return kept
+
+    def _keep(self, run_id: str, opened: Opened) -> None:
+        while len(self._read) >= READ_MAX:
+            self._read.pop(next(iter(self._read)))
+        self._read[run_id] = opened
 
     def look(self) -> object:
         """Return a value that differs once anything in the store is another."""

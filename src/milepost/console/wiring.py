@@ -10,6 +10,7 @@ from milepost.console.gate import Hosts
 from milepost.console.opening import OpenStore
 from milepost.console.people import People
 from milepost.console.shown import Templates
+from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
 
 
@@ -30,3 +31,7 @@ class Console:
     def store(self) -> Store:
         """Return the store as it is now. Raises: StoreMissing."""
         return self.door.current()
+
+    def read(self, run_id: str) -> Opened:
+        """Read all that a run's journal says; not again while nothing in the store has changed. Raises: RunUnknown."""
+        return self.door.read(run_id)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
 from typing import Any
 
 from milepost.errors import SealKeyMissing
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
 from milepost.stores.contract import Store
+from milepost.views.data import as_data
 from milepost.views.limits import limit_objects
 from milepost.views.opened import now
 from milepost.views.runs import run_object
@@ -39,7 +39,7 @@ def overview_object(store: Store, opened: Opened, standing: Standing) -> dict[st
         "limits": limit_objects(s, now()),
         "forked_from": s.started.forked_from if s.started else None,
         "counts": dict(Counter(row.stands for row in rows)),
-        "steps": [{**asdict(row), "counts": s.counts(row.path)} for row in rows],
+        "steps": [{**as_data(row), "counts": s.counts(row.path)} for row in rows],
         "open": {
             "questions": [
                 {

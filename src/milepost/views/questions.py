@@ -29,12 +29,6 @@ def answer_object(answer: AnswerRow) -> dict[str, Any]:
     return {**what, "door": answer.door, "role": answer.role}
 
 
-def approving_object(row: QuestionRow) -> dict[str, Any]:
-    """Return who must answer a question, and how many: one person, whoever it is, unless it says otherwise."""
-    about = asked(row).about
-    return {"approvals": int(about.get("approvals") or 1), "approvers": list(about.get("approvers") or ())}
-
-
 # ── for a page: evidence in parts, what comes next, what belongs together ───────────────────────────
 
 REQUESTS = ("request", "new_request", "arguments", "output")

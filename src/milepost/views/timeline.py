@@ -33,6 +33,7 @@ from milepost.records.model import (
     WaitRecorded,
 )
 from milepost.runtime.opening import Opened
+from milepost.views.data import as_data
 
 LANES_MAX = 10
 """Calls at once that a row shows one above the other; more are counted."""
@@ -83,6 +84,12 @@ class Timeline:
     rows: list[Row] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     rows_left_out: int = 0
+
+
+def timeline_object(told: Timeline) -> dict[str, Any]:
+    """Return a timeline as data."""
+    rows = [{**as_data(row), "bars": [as_data(bar) for bar in row.bars]} for row in told.rows]
+    return {**as_data(told), "rows": rows, "marks": [as_data(mark) for mark in told.marks]}
 
 
 def timeline(opened: Opened, now: datetime) -> Timeline:

@@ -13,7 +13,6 @@ from milepost.records.model import Pointer
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened
 from milepost.runtime.trust import files_listed, pointers
-from milepost.views.opened import read_whole
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 SIZE_MAX = 256 * 1024 * 1024
@@ -22,7 +21,7 @@ SIZE_MAX = 256 * 1024 * 1024
 
 def send(console: Console, asked: Asked) -> Response:
     """Return one artifact that a trusted record of the run points at, its digest checked."""
-    opened = read_whole(console.store, asked.needed("run"))
+    opened = console.read(asked.needed("run"))
     wanted = asked.needed("digest")
     found = _pointer(console, opened, wanted) if DIGEST.fullmatch(wanted) else None
     if found is None:

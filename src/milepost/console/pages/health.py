@@ -10,7 +10,7 @@ from milepost.console.wiring import Console
 from milepost.runtime.standing import all_runs
 from milepost.stores.contract import RunRow
 from milepost.views.health import RunFacts, facts_of, health
-from milepost.views.opened import read_whole, stands
+from milepost.views.opened import stands
 
 RUNS_MAX = 200
 """Newest runs that are told about."""
@@ -33,7 +33,7 @@ def _facts(console: Console, row: RunRow) -> RunFacts:
     key = (console.store.location, row.run_id, row.head.seal)
     kept = _kept.get(key)
     if kept is None:
-        kept = facts_of(read_whole(console.store, row.run_id))
+        kept = facts_of(console.read(row.run_id))
         while len(_kept) >= KEPT_MAX:
             _kept.pop(next(iter(_kept)), None)
         _kept[key] = kept

@@ -8,7 +8,6 @@ from milepost.console.pages.asked import Asked
 from milepost.console.wiring import Console
 from milepost.views.errors import error_object
 from milepost.views.journal import stored_object
-from milepost.views.opened import read_whole
 from milepost.views.summaries import summary
 
 PAGE = 200
@@ -17,7 +16,7 @@ PAGE = 200
 
 def gather(console: Console, asked: Asked) -> dict[str, Any]:
     """Return a page of records in order, from after a number."""
-    opened = read_whole(console.store, asked.needed("id"))
+    opened = console.read(asked.needed("id"))
     after = asked.number("after", 0)
     rest = [(line, record) for line, record in opened.records if line.seq > after]
     shown = rest[:PAGE]

@@ -17,12 +17,12 @@ from milepost.records.identity import Identity
 from milepost.runtime.answering import answer_question, asked, find_question, settling
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow
+from milepost.views.approvals import approval_object
 from milepost.views.errors import error_object
 from milepost.views.evidence import evidence_of
 from milepost.views.opened import now_text, seal_key
 from milepost.views.questions import (
     answer_object,
-    approving_object,
     evidence_parts,
     next_words,
     question_object,
@@ -49,9 +49,8 @@ def question_data(console: Console, row: QuestionRow) -> dict[str, Any]:
         "parts": [],
         "trouble": None,
         "answer": answer_object(settled[-1]) if settled else None,
-        "given": [answer_object(a) for a in answers if a.accepted],
         "later": [answer_object(a) for a in answers if not a.accepted],
-        **approving_object(row),
+        "approval": approval_object(row, answers) or None,
         "next": next_words(row),
         "closed": row.closed,
     }

@@ -14,7 +14,6 @@ from milepost.console.wiring import Console
 from milepost.errors import RunUnstarted
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import all_runs
-from milepost.views.opened import read_whole
 
 RUNS_MAX = 1000
 """Newest runs whose tasks are offered."""
@@ -27,7 +26,7 @@ def gather(console: Console, asked: Asked) -> dict[str, Any]:
     empty: dict[str, Any] = {"tasks": tasks, "run_id": run_id, "task": None, "role": None, "trouble": None}
     if not run_id:
         return empty
-    opened = read_whole(console.store, run_id)
+    opened = console.read(run_id)
     if asked.text("again") == "1":
         console.children.forget()
     return {**empty, "task": opened.row.task, **_role(console, opened)}

@@ -7,10 +7,9 @@ from typing import Any
 from milepost.console.pages.asked import Asked
 from milepost.console.wiring import Console
 from milepost.views.checkpoint import checkpoint_object
-from milepost.views.opened import read_whole
 
 
 def gather(console: Console, asked: Asked) -> dict[str, Any]:
     """Return everything recorded about one path."""
-    opened = read_whole(console.store, asked.needed("run"))
+    opened = console.read(asked.needed("run"))
     return checkpoint_object(console.store, opened, asked.needed("path"))
