@@ -18,6 +18,7 @@ from milepost.errors import BlocksLoop, OutsideRun
 from milepost.protocol.keys import Key
 from milepost.protocol.outcomes import Applied
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
+from milepost.records.seal import checked_key, seal_key_in
 from milepost.runtime import leases
 from milepost.runtime.active import Options, RunOptions
 from milepost.runtime.adrive import awaitable
@@ -231,8 +232,10 @@ class _TaskBase:
         options = self._options
         if not options.environ:
             options = replace(options, environ=os.environ)
-        if options.seal_key is None and options.environ.get("MILEPOST_SEAL_KEY"):
-            options = replace(options, seal_key=options.environ["MILEPOST_SEAL_KEY"].encode("utf-8"))
+        if options.seal_key is None:
+            options = replace(options, seal_key=seal_key_in(options.environ))
+        else:
+            checked_key(options.seal_key, "option seal_key=")
         if options.store is not None:
             return options.store, options
         return default_store(create=create, environ=options.environ), options
@@ -378,13 +381,12 @@ def fork(run_id: str, /, *, from_step: str, to: str, store: Store | None = None)
     Crash: the old run is stopped and may be forked again, or the new one is there whole.
     """
     environ = dict(os.environ)
-    key = environ.get("MILEPOST_SEAL_KEY")
     fork_run(
         store or default_store(create=False, environ=environ),
         run_id,
         from_step,
         to,
-        seal_key=key.encode("utf-8") if key else None,
+        seal_key=seal_key_in(environ),
         clock=SystemClock(),
         environ=environ,
     )

@@ -318,7 +318,7 @@ def test_without_its_key_a_run_can_be_neither_trusted_nor_refused(scene: Scene) 
         error = refused(scene, seal_key=b"a key it never had")
     else:
         error = refused(scene, seal_key=None)
-        assert isinstance(refused(scene, seal_key=b"the wrong key"), SealKeyMissing)
+        assert isinstance(refused(scene, seal_key=b"the wrong key, long enough"), SealKeyMissing)
     assert isinstance(error, SealKeyMissing)
     assert "neither trusted nor refused" in str(error)
     assert scene.resume() == REPORT

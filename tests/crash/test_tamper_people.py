@@ -251,7 +251,7 @@ def test_an_answer_is_told_of_a_forged_one_that_stands(scene: Scene) -> None:
 
 
 @keyed
-@pytest.mark.parametrize("key", [None, b"another key"])
+@pytest.mark.parametrize("key", [None, b"another key, long enough"])
 def test_who_does_not_have_the_key_is_told_so_and_writes_nothing(scene: Scene, key: bytes | None) -> None:
     """An answer that could only be refused later is not taken."""
     with scene.store() as store:

@@ -66,7 +66,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(
         character=st.sampled_from(CHARACTERS),
-        seal_key=st.sampled_from([None, b"a key"]),
+        seal_key=st.sampled_from([None, b"a key that is long enough"]),
         asks=st.booleans(),
         calls=st.lists(CALL, min_size=1, max_size=4),
     )

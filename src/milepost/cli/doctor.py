@@ -11,12 +11,12 @@ from milepost.cli.opened import the_store
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
 from milepost.cli.people import diagnosis
-from milepost.errors import RefusedError
+from milepost.errors import BadOption, RefusedError
 from milepost.protocol.snapshot import age
 from milepost.runtime.standing import all_runs
 from milepost.runtime.witness import no_witness, witness_folder
 from milepost.stores.contract import Diagnosis, Store
-from milepost.views.opened import now
+from milepost.views.opened import now, seal_key
 from milepost.views.words import clock_time
 
 
@@ -65,7 +65,10 @@ def _witness() -> Diagnosis:
 
 def _seal_key(store: Store) -> Diagnosis:
     sealed = {row.seal_name for row in all_runs(store)} - {None}
-    has_key = bool(os.environ.get("MILEPOST_SEAL_KEY"))
+    try:
+        has_key = seal_key() is not None
+    except BadOption as error:
+        return Diagnosis("seal key", False, str(error), error.hint)
     hint = "Set MILEPOST_SEAL_KEY to the key those runs were started with, or they can be neither trusted nor refused."
     found = f"{len(sealed)} keys in use, MILEPOST_SEAL_KEY is {'set' if has_key else 'not set'}"
     return Diagnosis("seal key", has_key or not sealed, found, hint)

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from milepost.errors import CorruptRecord
+from milepost.errors import BadOption, CorruptRecord
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 
 Row = TypeVar("Row", AnswerRow, CancelRow, ClaimRow)
 
+KEY_SIZE_MIN = 16
+"""Bytes a seal key has at least."""
+MAKE_A_KEY = "Make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
 _FIRST = bytes(32)
 
 
@@ -178,6 +181,20 @@ def _piece(value: str | bytes | bool | int | None) -> bytes:
         case bytes():
             data, sort = value, b"bytes"
     return b"%b:%d:%b;" % (sort, len(data), data)
+
+
+def seal_key_in(environ: Mapping[str, str]) -> bytes | None:
+    """Return the key of MILEPOST_SEAL_KEY, None without one. Raises: BadOption when it is too short to be one."""
+    text = environ.get("MILEPOST_SEAL_KEY")
+    return checked_key(text.encode("utf-8"), "MILEPOST_SEAL_KEY") if text else None
+
+
+def checked_key(key: bytes, where: str) -> bytes:
+    """Return a seal key that is long enough not to be guessed from a fingerprint. Raises: BadOption."""
+    if len(key) < KEY_SIZE_MIN:
+        reason = f"a seal key has at least {KEY_SIZE_MIN} bytes, this one {len(key)}; it could be guessed"
+        raise BadOption(where=where, reason=reason, hint=MAKE_A_KEY)
+    return key
 
 
 def key_name(key: bytes | None) -> str | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from milepost.errors import RefusedError
 from milepost.protocol.snapshot import format_time
+from milepost.records.seal import seal_key_in
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.runtime.standing import Standing, standing
@@ -15,9 +16,8 @@ from milepost.stores.contract import RunRow, Store
 
 
 def seal_key() -> bytes | None:
-    """Return the key of MILEPOST_SEAL_KEY, None without one."""
-    value = os.environ.get("MILEPOST_SEAL_KEY")
-    return value.encode("utf-8") if value else None
+    """Return the key of MILEPOST_SEAL_KEY, None without one. Raises: BadOption when it is too short to be one."""
+    return seal_key_in(os.environ)
 
 
 def now() -> datetime:

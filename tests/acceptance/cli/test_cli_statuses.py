@@ -222,11 +222,24 @@ def test_a_foreign_database_and_a_newer_store_are_refused_with_3_unchanged(shell
 
 def test_a_missing_seal_key_is_3_and_the_right_one_goes_on(shell: Shell) -> None:
     """Cannot-tell is not corrupt: the message names the key that is needed, never its value."""
-    shell.run(*RUN, MILEPOST_SEAL_KEY="very secret", FAIL_PLAN="1")
+    shell.run(*RUN, MILEPOST_SEAL_KEY="very secret, long enough", FAIL_PLAN="1")
     ended = shell.run("resume", "one")
     assert (ended.status, ended.err.partition(":")[0]) == (3, "seal-key-missing")
     assert "very secret" not in ended.err
-    assert shell.run("resume", "one", MILEPOST_SEAL_KEY="very secret").status == 0
+    assert shell.run("resume", "one", MILEPOST_SEAL_KEY="very secret, long enough").status == 0
+
+
+def test_a_seal_key_that_could_be_guessed_is_refused_and_doctor_says_so(shell: Shell) -> None:
+    """A key of three characters seals nothing: who has a fingerprint tries them all."""
+    ended = shell.run(*RUN, MILEPOST_SEAL_KEY="abc")
+    assert (ended.status, "bad-option: MILEPOST_SEAL_KEY: " in ended.err) == (2, True)
+    assert "at least 16 bytes, this one 3" in ended.err
+    assert "secrets.token_hex(32)" in ended.err
+    assert shell.run("runs", "--json").json["runs"] == []
+    told = shell.run("doctor", "--json", MILEPOST_SEAL_KEY="abc")
+    finding = next(f for f in told.json["findings"] if f["check"] == "seal key")
+    assert (told.status, finding["ok"]) == (3, False)
+    assert "secrets.token_hex(32)" in finding["hint"]
 
 
 def test_a_question_is_4_and_its_answer_lets_the_run_go_on(shell: Shell) -> None:

@@ -92,7 +92,7 @@ def test_an_altered_file_is_refused_by_line_and_name(done: Shell) -> None:
 def test_a_sealed_run_takes_its_key_to_export_and_to_check(shell: Shell) -> None:
     """Without the key the check can tell neither way: a status of its own."""
     (shell.folder / "plan.py").write_text(PLAN, encoding="utf-8")
-    key = {"MILEPOST_SEAL_KEY": "a key for tests"}
+    key = {"MILEPOST_SEAL_KEY": "a key for tests, long enough"}
     shell.run("run", "plan.py:report", "text=seven", "--run-id", "october", **key)
     assert "seal-key-missing" in shell.run("audit", "october").err
     assert shell.run("audit", "october", "--output", "october.html", **key).status == 0

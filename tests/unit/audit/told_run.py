@@ -23,7 +23,7 @@ from milepost.stores.memory import MemoryStore
 RUN = "october"
 HOSTILE = "=1+1;=cmd|' /C calc'!A0,<script>alert(1)</script>\x1b[2J\u202egnp\t@SUM(1)\n'quoted'"
 SECRET = "swordfish-9000"
-KEY = b"a key for tests"
+KEY = b"a key for tests, long enough"
 
 
 class Lost(Exception):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from milepost.errors import CorruptRecord
-from milepost.records.seal import Place, Sealer, key_name
+from milepost.errors import BadOption, CorruptRecord
+from milepost.records.seal import Place, Sealer, key_name, seal_key_in
 from milepost.stores.contract import StoredRecord
 
 KEYS = {"with a key": b"k" * 32, "without": None}
@@ -89,3 +89,16 @@ def test_a_key_has_a_name_that_does_not_tell_it() -> None:
     assert key_name(None) is None
     assert key_name(b"k") != key_name(b"l")
     assert b"k" * 4 not in str(key_name(b"k" * 32)).encode()
+
+
+@pytest.mark.parametrize("text", ["abc", "x" * 15, "ä" * 7])
+def test_a_key_that_could_be_guessed_is_none(text: str) -> None:
+    with pytest.raises(BadOption, match="at least 16 bytes") as refused:
+        seal_key_in({"MILEPOST_SEAL_KEY": text})
+    assert "secrets.token_hex(32)" in refused.value.hint
+
+
+@pytest.mark.parametrize(("environ", "key"), [({}, None), ({"MILEPOST_SEAL_KEY": ""}, None)])
+def test_no_key_is_no_key(environ: dict[str, str], key: bytes | None) -> None:
+    assert seal_key_in(environ) is key
+    assert seal_key_in({"MILEPOST_SEAL_KEY": "ä" * 8}) == "ä".encode() * 8

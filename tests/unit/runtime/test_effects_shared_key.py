@@ -139,7 +139,7 @@ def test_a_run_whose_records_cannot_be_trusted_may_have_sent(desk: Desk) -> None
     """Cannot tell is not never: a key is not taken over from a journal that this process cannot read."""
     provider = Provider(desk.clock)
     plan = shared(provider)
-    desk.seal_key = b"another key"
+    desk.seal_key = b"another key, long enough"
     desk.dies(plan, "INV-7", at="send", run_id="october")
     desk.seal_key = None
     with pytest.raises(RunWaiting):

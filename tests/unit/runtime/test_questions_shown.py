@@ -72,7 +72,7 @@ def test_many_changed_sources_are_counted_in_the_sentence(desk: Desk, tmp_path: 
 
 def test_a_sealed_run_keeps_no_line_of_what_it_read(desk: Desk, orders: Path) -> None:
     """Who can read the store but has not the key learns nothing of the files."""
-    desk.seal_key = b"key"
+    desk.seal_key = b"a key that is long enough"
 
     @step
     def read_orders(path: Path) -> int:

@@ -77,7 +77,7 @@ def test_a_run_sealed_with_a_key_cannot_be_told_without_it(desk: Desk) -> None:
     """Neither trusted nor called corrupt: this is the third answer."""
     desk.seal_key = b"the key of this company"
     desk.dies(two_steps, 1, at="body", phase="before", nth=3)
-    for wrong in (None, b"some other key"):
+    for wrong in (None, b"some other key, long enough"):
         desk.seal_key = wrong
         with pytest.raises(SealKeyMissing):
             desk.resume(two_steps)
