@@ -2,7 +2,8 @@
 
 A python block whose first line is `# NAME.py` is a file to write; another one is run as it is. In a console block a
 line `$ command` is typed, the lines below are expected: `…` stands for anything, a line of it for any lines. A question
-id is a name the reader learns: `q-` and ten digits on the page is whatever id was printed there.
+id is a name the reader learns: `q-` and ten digits on the page is whatever id was printed there. A command that ends in
+` &` runs on; as much of what it prints is compared as the page shows, and `kill %1` ends it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,24 +56,44 @@ class Reader:
     programs: Path = Path(sys.executable).parent  # where the `milepost` that is typed is found first
     status: int = 0
     learned: dict[str, str] = field(default_factory=dict)  # question id on the page -> the real one
+    _running: ExitStack = field(default_factory=ExitStack)
 
     def follow(self, page: Path) -> None:
         """Write its files, type its commands. Raises: AssertionError naming the command that went otherwise."""
-        for block in blocks(page):
-            if block.file is not None:
-                (self.folder / block.file).write_text(block.text, encoding="utf-8")
-            elif block.language == "console":
-                self._type(block.text)
+        with self._running:
+            for block in blocks(page):
+                if block.file is not None:
+                    (self.folder / block.file).write_text(block.text, encoding="utf-8")
+                elif block.language == "console":
+                    self._type(block.text)
 
     def _type(self, text: str) -> None:
         for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             command, _, expected = part.partition("\n")
-            printed = self._printed(self._with_learned(command))
+            typed = self._with_learned(command)
+            printed = self._started(typed, expected) if command.endswith(" &") else self._printed(typed)
             self._compare(command, expected, printed)
+
+    def _started(self, command: str, expected: str) -> str:
+        """Start a command that runs on until it is killed; return as many lines as the page shows of it."""
+        started = subprocess.Popen(
+            ["bash", "-c", f"exec {command.removesuffix(' &')}"],
+            cwd=self.folder,
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._running.callback(_end, started)
+        assert started.stdout is not None
+        return "".join(started.stdout.readline() for _ in expected.strip().splitlines())
 
     def _printed(self, command: str) -> str:
         if command == "echo $?":
             return str(self.status)
+        if command == "kill %1":
+            self._running.close()
+            return ""
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
@@ -107,6 +129,11 @@ class Reader:
         match = re.fullmatch("".join(map(_pattern, wanted)), found)
         assert match, f"$ {command}\n── the page says\n{expected}\n── it printed\n{printed}"
         self.learned.update(zip(_QUESTION.findall("\n".join(wanted)), match.groups(), strict=True))
+
+
+def _end(started: subprocess.Popen[str]) -> None:
+    started.terminate()
+    started.communicate(timeout=COMMAND_S_MAX)
 
 
 def _pattern(line: str) -> str:
