@@ -88,15 +88,15 @@ async def drive_call_async(call: RuntimeCall) -> Any:
             scope.run.keep_going(asyncio.ensure_future(_until_its_thread_ends(call, call.given_up)))
 
 
-async def outlived(work: Coroutine[Any, Any, Any], call: RuntimeCall) -> Any:
+def outlived(work: Coroutine[Any, Any, Any], call: RuntimeCall) -> Coroutine[Any, Any, Any]:
     """Carry out what brings a call to its end; a cancellation is passed on to users' functions and waits only."""
+    return outlive(work, partial(_hear_cancelled, call), call.named_by)
 
-    def cancel(task: asyncio.Task[Any], passed_on: bool) -> None:
-        call.cancelled = call.cancelled or passed_on
-        if passed_on and call.in_body:
-            task.cancel()
 
-    return await outlive(work, cancel, call.named_by)
+def _hear_cancelled(call: RuntimeCall, task: asyncio.Task[Any], passed_on: bool) -> None:
+    call.cancelled = call.cancelled or passed_on
+    if passed_on and call.in_body:
+        task.cancel()
 
 
 async def _until_its_thread_ends(call: RuntimeCall, thread: Future[Ended]) -> None:
@@ -165,17 +165,18 @@ async def _append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
     entry = perform.appended(run, op)
     if op.wait:
         try:
-            await _durable(entry.ticket)
+            await _settled(entry.ticket)
         except (LeaseLost, StoreUnavailable) as error:
             raise run.failed(error) from error
         run.journal.durable(entry)
 
 
-async def _durable(ticket: Ticket) -> None:
+def _settled(ticket: Ticket) -> asyncio.Future[None]:
+    """Return a future of the running loop that ends as the ticket does."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
     ticket.add_done_callback(partial(postbox(loop).put, future))
-    await future
+    return future
 
 
 async def _gate(run: ActiveRun) -> None:
@@ -229,31 +230,25 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
 
 
 async def _body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
-    function = call.spec.function
-    return await _run(call, function, lambda: bodies.scope_of_body(run, call), call.args, call.kwargs or {})
+    if not call.spec.is_async:
+        return await _run_in_thread(call, lambda: bodies.body(run, call, op))
+    scope = bodies.scope_of_body(run, call)
+    return await _run_here(scope, call, call.spec.function, call.args, call.kwargs or {})
 
 
 async def _send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
     if call.cancelled:
         return Ended(error=NotApplied("cancelled before it was sent"))
+    if not call.spec.is_async:
+        return await _run_in_thread(call, lambda: bodies.send(run, call, op))
     args, kwargs = bodies.recorded_arguments(call)
     function = crash.function_to_send(call)
-    return await _run(call, function, lambda: bodies.scope_of_effect(run, call), (Key(op.key), *args), kwargs)
+    return await _run_here(bodies.scope_of_effect(run, call), call, function, (Key(op.key), *args), kwargs)
 
 
-async def _run(
-    call: RuntimeCall,
-    function: Callable[..., Any],
-    scope: Callable[[], Scope],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+async def _run_here(
+    scope: Scope, call: RuntimeCall, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Ended:
-    if call.spec.is_async:
-        return await _run_here(scope(), call, lambda: function(*args, **kwargs))
-    return await _run_in_thread(call, lambda: bodies.run_in(scope(), lambda: function(*args, **kwargs)))
-
-
-async def _run_here(scope: Scope, call: RuntimeCall, function: Callable[[], Awaitable[object]]) -> Ended:
     """Run an asynchronous body in its scope and wait for the calls it made."""
     began = scope.run.clock.ticks()
     token = current.set(scope)
@@ -261,7 +256,7 @@ async def _run_here(scope: Scope, call: RuntimeCall, function: Callable[[], Awai
     error: BaseException | None = None
     try:
         with _Cancellable(call):
-            value = await function()
+            value = await function(*args, **kwargs)
     except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
