@@ -39,8 +39,8 @@ class AppendTicket:
         self.tick = tick
         self.settled = False
         self.error: BaseException | None = None
-        self.gates: list[threading.Lock] = []  # one per waiting thread, released to wake it
-        self.callbacks: list[Callback] = []
+        self.gates: Sequence[threading.Lock] = ()  # one per waiting thread, released to wake it
+        self.callbacks: Sequence[Callback] = ()
 
     def wait(self) -> None:
         """Block until the batch is durable. Raises: LeaseLost (fenced), StoreUnavailable (failed or cannot tell)."""
@@ -58,7 +58,7 @@ class AppendTicket:
         """Wake every thread that waits for this ticket."""
         for gate in self.gates:
             gate.release()
-        self.gates.clear()
+        self.gates = ()
 
 
 class Committer:
@@ -109,7 +109,7 @@ class Committer:
                 return False
             if self._over == _FORKED:
                 raise self._ended()
-            ticket.callbacks.append(callback)
+            ticket.callbacks = (*ticket.callbacks, callback)
             self._asked = True
             if not self._leading:  # a leader calls the thread itself when it leaves
                 self._wake()
@@ -151,7 +151,7 @@ class Committer:
             gate = threading.Lock()
             if not ticket.settled:
                 gate.acquire()
-                ticket.gates.append(gate)
+                ticket.gates = (*ticket.gates, gate)
             return gate
 
     def _lead(self, ticket: AppendTicket | None) -> None:
@@ -176,12 +176,16 @@ class Committer:
         finally:
             # Without an answer (the leader was interrupted, say by Ctrl-C) each batch is cannot tell.
             self._settle_all(taken, errors or [self._interrupted() for _ in taken])
-            told.extend(ticket for ticket in taken if ticket.callbacks)
+            told += [ticket for ticket in taken if ticket.callbacks]
 
     def _take(self) -> list[AppendTicket]:
         queue = self._queue
         with self._lock:
-            taken = [queue.popleft() for _ in range(min(len(queue), COMMIT_BATCHES_MAX))]
+            if len(queue) <= COMMIT_BATCHES_MAX:
+                taken = list(queue)
+                queue.clear()
+            else:
+                taken = [queue.popleft() for _ in range(COMMIT_BATCHES_MAX)]
             self._asked = self._asked and bool(queue)
         return taken
 
@@ -262,4 +266,4 @@ def _call_back(ticket: AppendTicket) -> None:
             threading.excepthook(
                 threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread()))
             )
-    ticket.callbacks.clear()
+    ticket.callbacks = ()
