@@ -103,6 +103,7 @@ def find_posted(key: Key, discrepancy: Discrepancy) -> Found[Receipt] | NotFound
     retry=LATER,
     rejected=NOTHING_HAPPENED,
     ref=lambda receipt: receipt.ref,
+    shadow=lambda discrepancy: Receipt(f"would be {discrepancy.id}"),
     permission="accounting:write",
     provider="accounting queue",
     next="Post the rest of the batch.",
@@ -144,6 +145,7 @@ def find_sent(key: Key, notice: Notice) -> Found[str] | NotFound:
     retry=LATER,
     rejected=NOTHING_HAPPENED,
     ref=lambda message_id: message_id,
+    shadow=lambda notice: f"would be a mail to {notice.to}",
     permission="mail:send",
     provider="mail provider",
     next="Write to the next supplier.",
@@ -166,7 +168,7 @@ def notified(notice: Notice) -> Mailed:
 # ── the task ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@task(instructions=PROMPT, model=OUTSIDE.model, permissions=["accounting:write", "mail:send"])
+@task(instructions=PROMPT, model=OUTSIDE.model, permissions=["accounting:write", "mail:send"], reads=OUTSIDE.reads)
 def reconcile(month: str, mailbox: Path = Path("mail")) -> Report:
     """Reconcile the invoices in `mailbox` (a Maildir or a folder of .eml files; or IMAP, see settings)."""
     collected = OUTSIDE.collect(mailbox)

@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from invoices.extraction import ANTHROPIC_URL, OPENAI_URL
 from invoices.imap import collect_imap
 from invoices.mailbox import Collected, collect
 
@@ -30,6 +31,7 @@ class Settings:
     settle: timedelta
     at_once: int
     imap: str
+    reads: tuple[str, ...] = ()  # HOST:PORT of what is asked and never changed: the model, the mailbox
 
     @classmethod
     def read(cls, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -45,6 +47,7 @@ class Settings:
             settle=timedelta(seconds=float(environ.get("INVOICES_SETTLE_S", "30"))),
             at_once=int(environ.get("INVOICES_AT_ONCE", "4")),
             imap=environ.get("INVOICES_IMAP", ""),
+            reads=tuple(_host_and_port(url) for url in _read_from(environ)),
         )
 
     def collect(self, mailbox: Path) -> list[Collected]:
@@ -64,3 +67,14 @@ class Settings:
             unquote(url.path.strip("/")) or "INBOX",
             tls=tls,
         )
+
+
+def _read_from(environ: Mapping[str, str]) -> list[str]:
+    models = [environ.get("ANTHROPIC_BASE_URL", ANTHROPIC_URL), environ.get("OPENAI_BASE_URL", OPENAI_URL)]
+    return [*models, *filter(None, [environ.get("INVOICES_IMAP")])]
+
+
+def _host_and_port(url: str) -> str:
+    parts = urlsplit(url)
+    port = parts.port or {"https": 443, "http": 80, "imaps": 993, "imap": 143}.get(parts.scheme, 443)
+    return f"[{parts.hostname}]:{port}" if ":" in (parts.hostname or "") else f"{parts.hostname}:{port}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -226,3 +227,25 @@ def test_posted_body_is_what_the_queue_can_find_again(done: Stage) -> None:
     entry = done.world.ledger()["entries"][0]
     again = post_exception(done.world.accounting_url, entry["key"], json.loads(json.dumps(entry["exception"])))
     assert again.ref == entry["ref"]
+
+
+def test_a_shadow_month_reads_everything_and_sends_nothing(small: Stage) -> None:
+    """Before the first live month: the model and the orders are read, the queue and the suppliers hear nothing."""
+    done = milepost(small, "run", TARGET, f"month={RUN}", "--run-id", "rehearsal", "--shadow")
+    assert done.returncode == 0, done.stderr
+    assert (small.world.ledger()["entries"], small.world.sent_mails()) == ([], [])
+    assert small.world.model_calls() > 0
+    told = json.loads(milepost(small, "shadow", "report", "rehearsal", "--format", "json").stdout)
+    assert {"post", "notify"} <= set(re.findall(r'"(?:effect)": "(\w+)"', json.dumps(told)))
+
+
+def test_a_month_is_handed_on_as_one_file_and_used_what_it_held(done: Stage) -> None:
+    """Its record is checked without the store; both permissions were needed."""
+    written = milepost(done, "audit", RUN, "--output", "month.html")
+    assert written.returncode == 0, written.stderr
+    assert milepost(done, "audit", "verify", "month.html").returncode == 0
+    (task,) = json.loads(milepost(done, "permissions", RUN, "--json").stdout)["tasks"]
+    assert {one["permission"]: one["stands"] for one in task["permissions"]} == {
+        "accounting:write": "used",
+        "mail:send": "used",
+    }
