@@ -102,15 +102,21 @@ class Teller:
         self.say()
         self.say("[bold]Type next[/bold]")
         if kept is None:
-            self.say("  milepost demo --keep        the same, and the folders stay to be looked at")
+            self.say(
+                "  milepost demo --keep        the same, and the folders stay: `milepost ui` there shows them in a browser"
+            )
             self.say("  milepost demo --tamper      post one thing twice behind Milepost's back: the demo must fail")
             self.say(f"  milepost map {escape(TARGET)}")
             return
         self.say(f"  cd {escape(shlex.quote(str(kept.folder)))}")
+        self.say(
+            "  milepost ui                 all of it in a browser: the timeline with its five deaths, every effect"
+        )
         self.say("  milepost runs               the runs of this store")
         self.say(f"  milepost show {RUN}       what was done, by which versions, and where it was interrupted")
         self.say(f"  milepost journal {RUN}    every record, the five deaths and the lookups among them")
         self.say(f"  milepost verify {RUN}     that nobody has changed any of it since")
+        self.say(f"  milepost audit {RUN} --output month.html    one page for somebody else, who can check it")
 
 
 # ── the table ───────────────────────────────────────────────────────────────────────────────────────

@@ -137,7 +137,8 @@ def test_kept_demo_can_be_looked_at_with_the_commands_it_names(tmp_path: Path) -
     done = demo("--keep", "kept", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"cd {tmp_path / 'kept' / 'killed'}" in done.stdout
-    for command in (["runs"], ["show", RUN]):
+    assert "milepost ui" in done.stdout
+    for command in (["runs"], ["show", RUN], ["audit", RUN, "--output", "month.html", "--json"]):
         shown = subprocess.run(
             [sys.executable, "-m", "milepost", *command],
             cwd=tmp_path / "kept" / "killed",
