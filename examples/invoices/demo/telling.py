@@ -103,7 +103,7 @@ class Teller:
         self.say("[bold]Type next[/bold]")
         if kept is None:
             self.say(
-                "  milepost demo --keep        the same, and the folders stay: `milepost ui` there shows them in a browser"
+                "  milepost demo --keep        the same, and the folders stay; `milepost ui` shows them in a browser"
             )
             self.say("  milepost demo --tamper      post one thing twice behind Milepost's back: the demo must fail")
             self.say(f"  milepost map {escape(TARGET)}")
