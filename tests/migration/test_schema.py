@@ -60,6 +60,19 @@ def test_a_migration_and_its_record_commit_together(monkeypatch: pytest.MonkeyPa
         assert not [row for row in shape(connection) if row[1] == "half"]
 
 
+def test_answers_of_one_person_are_the_first_in_their_place(tmp_path: Path) -> None:
+    """Answered before an upgrade, resumed after it: what stood stands, what came too late did."""
+    with closing(empty()) as connection:
+        opening.migrate(connection, "memory", last=2)
+        connection.execute("PRAGMA foreign_keys = OFF")
+        answer = "INSERT INTO answers (question_id, choice, by, at, note, accepted, seal) VALUES (?, ?, ?, ?, '', ?, ?)"
+        connection.execute(answer, ("q1", "keep", "ada", "now", 1, b"s"))
+        connection.execute(answer, ("q1", "stop", "bob", "later", 0, None))
+        opening.migrate(connection, "memory")
+        found = connection.execute("SELECT choice, by, place, seal, request, door, role FROM answers ORDER BY number")
+        assert found.fetchall() == [("keep", "ada", 1, b"s", None, "", ""), ("stop", "bob", 0, None, None, "", "")]
+
+
 def test_a_newer_schema_is_refused_and_nothing_changed(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     SqliteStore(path, create=True).close()

@@ -202,7 +202,8 @@ def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
     Crash: asked or not asked; what is not asked yet is asked by the next resume.
     """
     state, needed = call.effect, call.spec.permission
-    if call.snapshot.is_shadow or (needed is not None and needed not in (call.permissions or ())):
+    s = call.snapshot
+    if s.is_shadow or s.in_doubt or (needed is not None and needed not in (call.permissions or ())):
         return
     if state is None and (call.unclaimed or call.elsewhere is not None):
         return  # the plan changed: that is asked first, when the call is carried out

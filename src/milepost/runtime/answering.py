@@ -23,9 +23,10 @@ from milepost.stores.contract import QuestionRow, RunRow, Store
 
 def find_question(store: Store, question_id: str) -> QuestionRow:
     """Return a question, open or not. Raises: QuestionUnknown."""
-    for row in store.questions(closed=True):
-        if row.question_id == question_id:
-            return row
+    for closed in (False, True):  # most are open, and of those there are few
+        for row in store.questions(closed=closed):
+            if row.question_id == question_id:
+                return row
     raise QuestionUnknown(question_id=question_id, location=store.location)
 
 
