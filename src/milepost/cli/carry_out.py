@@ -15,7 +15,7 @@ from milepost.cli.load import AnyTask
 from milepost.cli.output import emit, note, only_results_on_stdout, say
 from milepost.cli.people import tell_people
 from milepost.cli.telling import tell
-from milepost.errors import CorruptRecord, MilepostError, QuestionError, RunInterrupted, StepFailed
+from milepost.errors import CorruptRecord, LoopStopped, MilepostError, QuestionError, RunInterrupted, StepFailed
 from milepost.protocol.failure import error_record
 from milepost.protocol.spec import TaskSpec
 from milepost.stores.contract import Store
@@ -65,11 +65,26 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
 
 def _driven(task: AnyTask, run_id: str, inputs: Inputs | None) -> Any:
     started = task.resume(run_id) if inputs is None else task.run(run_id, *inputs[0], **inputs[1])
-    return asyncio.run(_awaited(started)) if isinstance(task, AsyncTask) else started
+    return _awaited(started, run_id) if isinstance(task, AsyncTask) else started
 
 
-async def _awaited(started: Coroutine[Any, Any, Any]) -> Any:
-    return await started
+def _awaited(started: Coroutine[Any, Any, Any], run_id: str) -> Any:
+    """Run an asynchronous task to its end on a loop of its own. Raises: LoopStopped when somebody stopped the loop."""
+    raised: list[RuntimeError] = []
+
+    async def whole() -> Any:
+        try:
+            return await started
+        except RuntimeError as error:
+            raised.append(error)
+            raise
+
+    try:
+        return asyncio.run(whole())
+    except RuntimeError as error:
+        if error in raised:
+            raise
+        raise LoopStopped(run_id=run_id) from error
 
 
 def _ended_by(store: Store, run_id: str, error: BaseException) -> MilepostError:

@@ -113,6 +113,18 @@ class NotAwaited(MisuseError):
     hint = "Await it, or give it to a task (`asyncio.create_task`, a `TaskGroup`): the body waits for that."
 
 
+class LoopStopped(MisuseError):
+    code = "loop-stopped"
+    sentence = "run {run_id}: the plan, or something it called, stopped the event loop before the plan had ended"
+    hint = (
+        "Do not call loop.stop() inside a run: raise, or return. What was recorded stands: `milepost resume {run_id}`"
+    )
+
+    def __init__(self, **facts: object) -> None:
+        super().__init__(**facts)
+        self.hint = type(self).hint.format(**facts)  # type: ignore[misc]
+
+
 class CalledInside(MisuseError):
     code = "called-inside"
     sentence = "{path!r} is called inside {inside}, which holds no steps and no effects"

@@ -242,6 +242,32 @@ def test_a_seal_key_that_could_be_guessed_is_refused_and_doctor_says_so(shell: S
     assert "secrets.token_hex(32)" in finding["hint"]
 
 
+STOPPING = """
+import asyncio
+from milepost import step, task
+
+@step
+async def one() -> int:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+    return 1
+
+@task
+async def plan() -> int:
+    return await one()
+"""
+
+
+def test_a_plan_that_stops_its_loop_is_told_so(shell: Shell) -> None:
+    """It is the plan's doing and no bug of ours; what was recorded stands."""
+    (shell.folder / "stopping.py").write_text(STOPPING, encoding="utf-8")
+    ended = shell.run("run", "stopping.py:plan", "--run-id", "stops")
+    assert ended.status == 2
+    assert "loop-stopped: run stops: " in ended.err
+    assert "Do not call loop.stop()" in ended.err
+    assert shell.run("show", "stops", "--json").json["status"] == "failed"
+
+
 def test_a_question_is_4_and_its_answer_lets_the_run_go_on(shell: Shell) -> None:
     """Killed between the send and its record, a provider that cannot be asked: a person decides."""
     assert shell.run(*RUN, DIE_SHOUTING="1").status == -9
