@@ -119,6 +119,7 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     next: the next action, one plain sentence. sources: what else it reads (paths, Sql, Http, Folder, functions).
     writes: path parameters it changes. unwatched: parameters that are not compared. key: names the call by its
     arguments. retry: the policy; without one no exception is retried. why: why this is a checkpoint.
+    reads: what it may reach in a shadow run (hosts, paths, `program:NAME`).
     approve: "before" asks people before the body runs. review: "after" asks them to look at the verified output before
     its checkpoint. approvers, approvals, approval_expires, summary: as on an effect.
     Raises: BadOption, BadName, NotEncodable, at declaration.
@@ -167,7 +168,8 @@ def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     lookup: asks the provider for the key and answers Found, NotFound or CannotTell; needs settle, how long after a
     call it may still arrive. key_lifetime: how long the provider keeps keys. rejected: exceptions that prove that
     nothing happened. ref: the provider's reference id in a result. permission: what the task must hold.
-    scope="task": the key is shared by all runs of the task.
+    scope="task": the key is shared by all runs of the task. shadow: the result in a shadow run, which sends nothing; a
+    value or a function of the arguments.
     approve: "before" asks people before each request is sent. approvers: names, users or groups who may answer; anybody
     but the agent without. approvals: how many must. approval_expires: how long one holds until it is used. summary: one
     plain sentence, as a format string or a function of the arguments. Raises: BadOption, BadName, NotEncodable.
@@ -200,7 +202,8 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a task: the plan of steps in code, with its instructions, model, tools and permissions.
 
     on_version_change: "record" notes changed versions and goes on, "ask" asks a person. limits: what one run may use
-    before a person is asked.
+    before a person is asked. reads: what its code may reach in a shadow run. shadow_first: so many shadow runs in a row
+    must agree, each to the share `agreement`, and a person promote it, before it runs live.
     Raises: BadOption, BadName, NotEncodable, at declaration.
     """
     decorator = _TaskDecorator(options)

@@ -57,7 +57,7 @@ class Guard:
     def _judge(self, event: str, args: tuple[Any, ...], scope: Scope) -> None:
         frame = sys._getframe(2)
         for deed in deeds(event, args):
-            if not self._is_allowed(deed, scope, frame) and not is_ours(frame):
+            if not is_ours(frame) and not self._is_allowed(deed, scope, frame):
                 raise self._refused(scope, _said(deed), frame)
 
     def started(self, thread: threading.Thread) -> None:
@@ -144,8 +144,6 @@ def _said(deed: Deed) -> str:
             return f"a socket to {deed.what} (its look-up)"
         case "socket":
             return f"a socket to {deed.what}"
-        case "process":
-            return f"starting {deed.what}"
     return f"starting {deed.what}"
 
 

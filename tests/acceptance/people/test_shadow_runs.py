@@ -88,6 +88,9 @@ def test_a_shadow_run_that_is_killed_goes_on_as_one_and_nothing_arrives(
     assert (done["result"], done["shadow"]) == ([f"would-be INV-{n}" for n in (1, 2, 3)], True)
     told = milepost(tmp_path, address, "shadow", "report", "dry")
     assert [line["would"] for line in told["lines"]] == [{"number": f"INV-{n}"} for n in (1, 2, 3)]
+    (tmp_path / "done.csv").write_text("number,amount\nINV-1,1\n")
+    told = milepost(tmp_path, address, "shadow", "report", "dry", "--against", "done.csv", "--on", "number")
+    assert (told["counts"]["agreed"], told["counts"]["extra"], told["fields_only_there"]) == (1, 2, ["amount"])
     assert requests.read_text() == ""
 
 
