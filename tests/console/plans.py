@@ -1,6 +1,6 @@
 """Tasks whose runs a console is shown: one that ends, some that ask, one with a hostile text in every field.
 
-Run as a program it fills a store with them; what must die, dies in a child of its own.
+Run as a program it fills a store with them.
 """
 
 from __future__ import annotations
@@ -8,15 +8,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
-from milepost import Applied, Key, QuestionError, effect, spent, step, task
+from milepost import Applied, Key, effect, spent, step, task
+from milepost.errors import OutcomeUnknown, StepFailed
 from milepost.stores.sqlite.store import SqliteStore
 
 HOSTILE = (
     "<img src=x onerror=alert(1)></script><script>alert(2)</script> \u202eevil\u200b \x1b[31m ![x](http://x.invalid)"
 )
 """Markup, a script, a right-to-left override, a zero-width space, a terminal escape, a markdown image."""
+
+
+class Lost:
+    """Which call is not answered: a number, or a negative one for the hostile run's; 0 for none."""
+
+    number = 0
+
+
+LOST = Lost()
 
 
 def is_positive(output: int) -> bool:
@@ -38,6 +49,8 @@ def match(number: int) -> int:
 def post(key: Key, number: int) -> Applied[str]:
     if os.environ.get("DIE_AT") == str(number):
         os._exit(9)
+    if number == LOST.number:
+        raise ConnectionError("nobody answered")
     return Applied(f"posted {number}", ref=f"ref-{number}")
 
 
@@ -59,8 +72,8 @@ def shout(text: str) -> str:
     key=lambda text: "k-<script>alert(3)</script>", next="Nothing.", shadow=lambda text: Applied(HOSTILE, ref=HOSTILE)
 )
 def whisper(key: Key, text: str) -> Applied[str]:
-    if os.environ.get("DIE_AT") == "hostile":
-        os._exit(9)
+    if LOST.number < 0:
+        raise ConnectionError(HOSTILE)
     return Applied(HOSTILE, ref=HOSTILE)
 
 
@@ -80,35 +93,26 @@ def fill(location: str) -> None:
     source = Path("in.txt")
     source.write_text("some text\n", encoding="utf-8")
     tidy.options(store=store).run("done", source=source, items=12)
+    LOST.number = 2
     for name in ("asks-1", "asks-2", "asks-3", "asks-4"):
-        _die(location, "tidy", name, "2")
-        _ask(store, "tidy", name)
-    _die(location, "hostile", "hostile", "hostile")
-    _ask(store, "hostile", "hostile")
-    _die(location, "tidy", "died", "1")
+        with suppress(StepFailed):
+            tidy.options(store=store).run(name, source=source)
+        with suppress(OutcomeUnknown):
+            tidy.options(store=store).resume(name)
+    LOST.number = -1
+    with suppress(StepFailed):
+        hostile.options(store=store).run("hostile", text=HOSTILE)
+    with suppress(OutcomeUnknown):
+        hostile.options(store=store).resume("hostile")
     hostile.options(store=store, shadow=True).run("hostile-shadow", text=HOSTILE)
+    subprocess.run([sys.executable, __file__, location, "died"], env={**os.environ, "DIE_AT": "1"}, check=False)
     store.close()
 
 
-def _die(location: str, name: str, run_id: str, where: str) -> None:
-    subprocess.run([sys.executable, __file__, location, name, run_id], env={**os.environ, "DIE_AT": where}, check=False)
-
-
-def _ask(store: SqliteStore, name: str, run_id: str) -> None:
-    try:
-        (tidy if name == "tidy" else hostile).options(store=store).resume(run_id)
-    except QuestionError:
-        return
-    raise AssertionError(f"{run_id} should have asked")
-
-
-def start(location: str, name: str, run_id: str) -> None:
-    store = SqliteStore(Path(location), create=True)
-    if name == "tidy":
-        tidy.options(store=store).run(run_id, source=Path("in.txt"))
-    else:
-        hostile.options(store=store).run(run_id, text=HOSTILE)
+def die(location: str, run_id: str) -> None:
+    """Start a run that dies on its way."""
+    tidy.options(store=SqliteStore(Path(location), create=True)).run(run_id, source=Path("in.txt"))
 
 
 if __name__ == "__main__":
-    fill(sys.argv[1]) if len(sys.argv) == 2 else start(*sys.argv[1:4])
+    fill(sys.argv[1]) if len(sys.argv) == 2 else die(*sys.argv[1:3])

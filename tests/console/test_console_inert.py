@@ -71,7 +71,7 @@ def test_values_of_a_link_come_back_inert(visitor: httpx.Client) -> None:
     evil = "\"'><script>alert(1)</script>\u202e"
     right = {"id": "done", "run": "done", "path": "read"}
     for page in PAGES:
-        for names in (("q", "status"), ("task",), ("before", "after", "from"), ("id", "run"), ("path",)):
+        for names in (("q", "task", "path"), ("id", "run", "status", "before", "after", "from")):
             answer = visitor.get(page.path, params={**right, **dict.fromkeys(names, evil)})
             assert Parts(answer.text).dangers() == [], (page.path, names)
             assert "\u202e" not in answer.text

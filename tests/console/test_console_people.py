@@ -18,7 +18,7 @@ import pytest
 from conftest import Console, form_key, question_of, send_answer, start_console, stop
 
 from milepost.config import ConsoleConfig
-from milepost.console.peer import account_of, is_own_account
+from milepost.console.peer import OwnAccount, account_of, is_own_account
 from milepost.console.server import is_loopback, prepare, read_tokens
 from milepost.errors import BadConfig, ConsoleRefused
 from milepost.records.identity import Identity
@@ -267,5 +267,6 @@ def test_the_account_at_the_other_end_of_a_connection_is_known() -> None:
                 pytest.skip("this system does not tell the account of a connection")
             assert account_of(own, address) == os.geteuid()
             assert is_own_account(own, address)
+            assert OwnAccount().is_at(own, address, 0.0)
             assert account_of(("127.0.0.1", own[1]), ("127.0.0.1", address[1] ^ 1)) is None
             assert account_of(("192.0.2.1", own[1]), address) is None

@@ -6,6 +6,7 @@ Handlers are plain functions: Starlette runs them in threads, so that a slow sto
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,7 +23,7 @@ from milepost.console.changes import Changes, stream
 from milepost.console.gate import Gate
 from milepost.console.pages import artifact, health, inbox, journal, question, role, run, runs, shadow, step
 from milepost.console.pages.asked import Asked
-from milepost.console.peer import is_own_account
+from milepost.console.peer import OwnAccount
 from milepost.console.statics import static_route
 from milepost.console.wiring import Console
 from milepost.errors import (
@@ -88,12 +89,13 @@ def build(console: Console) -> ASGIApp:
         sign_in=lambda request, why: _sign_in(console, request, why, HTTPStatus.UNAUTHORIZED),
         is_secure=console.url.startswith("https://"),
         on_entered=console.on_entered,
-        may_connect=_owners_only if console.owners_only else lambda scope: True,
+        may_connect=_owners_only() if console.owners_only else lambda scope: True,
     )
 
 
-def _owners_only(scope: Scope) -> bool:
-    return is_own_account(scope.get("client"), scope.get("server"))
+def _owners_only() -> Callable[[Scope], bool]:
+    account = OwnAccount()
+    return lambda scope: account.is_at(scope.get("client"), scope.get("server"), time.monotonic())
 
 
 # ── pages ──

@@ -10,6 +10,9 @@ import os
 import sys
 from pathlib import Path
 
+REMEMBERED_S = 5.0
+"""Seconds for which a connection is not looked up again."""
+REMEMBERED_MAX = 1000
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
@@ -17,6 +20,25 @@ def is_own_account(client: tuple[str, int] | None, server: tuple[str, int | None
     """Say whether a connection comes from this process's account or root; True where it cannot be told."""
     account = account_of(client, server)
     return account is None or account in (os.geteuid(), 0)
+
+
+class OwnAccount:
+    """Remembers for a moment which connections were this account's: the kernel's table may be long."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], float] = {}
+
+    def is_at(self, client: tuple[str, int] | None, server: tuple[str, int | None] | None, now_s: float) -> bool:
+        """Say whether a connection comes from this process's account or root; True where it cannot be told."""
+        if client is not None and now_s - self._seen.get(client, -REMEMBERED_S) < REMEMBERED_S:
+            return True
+        if not is_own_account(client, server):
+            return False
+        if client is not None:
+            if len(self._seen) >= REMEMBERED_MAX:
+                self._seen.clear()
+            self._seen[client] = now_s
+        return True
 
 
 def account_of(client: tuple[str, int] | None, server: tuple[str, int | None] | None) -> int | None:
