@@ -169,3 +169,6 @@ __all__ = [
     "VersionsChanged",
     "WrongTask",
 ]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # which file has a class is our affair: records and logs name the room
