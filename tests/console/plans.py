@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from milepost import Applied, Key, effect, spent, step, task
-from milepost.errors import OutcomeUnknown, StepFailed
+from milepost.errors import ApprovalNeeded, OutcomeUnknown, StepFailed
 from milepost.stores.sqlite.store import SqliteStore
 
 HOSTILE = (
@@ -84,6 +84,34 @@ def hostile(text: str) -> str:
     return text
 
 
+@effect(
+    key=lambda to, amount: f"pay-{to}",
+    approve="before",
+    approvers=("finance", "ben@example"),
+    approvals=2,
+    summary="Pay {amount} to {to}",
+    next="Nothing.",
+)
+def pay(key: Key, to: str, amount: int) -> str:
+    return f"paid {amount} to {to}"
+
+
+@effect(key=lambda to: f"mail-{to}", approve="before", next="Nothing.")
+def mail(key: Key, to: str) -> None:
+    return None
+
+
+@task(model="small-1")
+def settle(people: list[str]) -> int:
+    pay(people[0], amount=7)
+    return len(people)
+
+
+@task(model="small-1")
+def remind(people: list[str]) -> int:
+    return len(mail.map(people))
+
+
 # ── filling a store ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -105,6 +133,11 @@ def fill(location: str) -> None:
     with suppress(OutcomeUnknown):
         hostile.options(store=store).resume("hostile")
     hostile.options(store=store, shadow=True).run("hostile-shadow", text=HOSTILE)
+    for name in ("pays-1", "pays-2"):
+        with suppress(ApprovalNeeded):
+            settle.options(store=store).run(name, people=["Ana"])
+    with suppress(ApprovalNeeded):
+        remind.options(store=store).run("reminds", people=["a@x", "b@x", "c@x", "d@x"])
     subprocess.run([sys.executable, __file__, location, "died"], env={**os.environ, "DIE_AT": "1"}, check=False)
     store.close()
 

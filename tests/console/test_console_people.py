@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from hashlib import sha256
+from html import unescape
 from pathlib import Path
 from threading import Barrier
 
@@ -24,7 +25,7 @@ from milepost.errors import BadConfig, ConsoleRefused
 from milepost.records.identity import Identity
 from milepost.stores.memory import MemoryStore
 
-ANA, BEN = "token-of-ana-0123456789", "token-of-ben-0123456789"
+ANA, BEN, CLEO = "token-of-ana-0123456789", "token-of-ben-0123456789", "token-of-cleo-0123456789"
 SECRET = "a-secret-of-the-proxy-0123456789"
 
 
@@ -36,9 +37,8 @@ def digest(token: str) -> str:
 def named(filled: Path) -> Iterator[Console]:
     """Return a console for people with tokens, over the same store."""
     tokens = filled.parent / "tokens.toml"
-    tokens.write_text(
-        f'"ana@example" = {{ sha256 = "{digest(ANA)}", groups = ["finance"] }}\n"ben@example" = "{digest(BEN)}"\n'
-    )
+    ana = f'"ana@example" = {{ sha256 = "{digest(ANA)}", groups = ["finance"] }}'
+    tokens.write_text(f'{ana}\n"ben@example" = "{digest(BEN)}"\n"cleo@example" = "{digest(CLEO)}"\n')
     tokens.chmod(0o600)
     (filled.parent / "milepost.toml").write_text('[console]\ntokens_file = "tokens.toml"\n')
     running = start_console(filled)
@@ -140,6 +140,68 @@ def test_two_people_answer_at_once_and_one_answer_stands(named: Console) -> None
         late = next(one for one in given if one.status_code == 409)
         assert told["answer"]["by"] in late.text
         assert [one["by"] for one in told["later"]] == [({"ana@example", "ben@example"} - {told["answer"]["by"]}).pop()]
+
+
+# ── approvals ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_two_must_approve_and_only_those_who_may(named: Console) -> None:
+    """Ana is in finance, Ben is named, Cleo is neither; nobody approves twice. The page says who has and who must."""
+    with (
+        closing(signed_in(named, ANA)) as ana,
+        closing(signed_in(named, BEN)) as ben,
+        closing(signed_in(named, CLEO)) as cleo,
+    ):
+        question = question_of(ana, "pays-1")
+        refused = send_answer(cleo, question=question, choice="approve")
+        assert refused.status_code == 409
+        assert "finance, ben@example may answer, cleo@example may not" in unescape(refused.text)
+        assert send_answer(ana, question=question, choice="approve").status_code == 303
+        again = send_answer(ana, question=question, choice="approve")
+        assert again.status_code == 409
+        assert "somebody else must answer as well" in again.text
+        told = ben.get("/question.json", params={"id": question}).json()
+        assert told["answer"] is None
+        assert [(one["by"], one["role"]) for one in told["approval"]["given"]] == [("ana@example", "finance")]
+        assert "1 of 2 approvals" in ben.get("/question", params={"id": question}).text
+        assert send_answer(ben, question=question, choice="approve").status_code == 303
+        assert ben.get("/question.json", params={"id": question}).json()["answer"]["choice"] == "approve"
+        assert send_answer(ana, question=question, choice="decline").status_code == 409
+
+
+def test_an_edit_is_checked_against_the_effects_own_types(named: Console) -> None:
+    """What does not fit is refused here and now and not recorded; a request beside another choice is left out."""
+    with closing(signed_in(named, ANA)) as ana:
+        question = question_of(ana, "pays-2")
+        page = ana.get("/question", params={"id": question}).text
+        assert '"amount": 7' in unescape(page)
+        wrong = send_answer(ana, question=question, choice="edit", request='{"amount": "many", "to": "Ana"}')
+        assert wrong.status_code == 409
+        assert "expected int" in unescape(wrong.text)
+        assert ana.get("/question.json", params={"id": question}).json()["approval"]["given"] == []
+        fitting = {"choice": "edit", "request": '{"amount": 6, "to": "Ana"}'}
+        assert send_answer(ana, question=question, **fitting).status_code == 303
+        told = ana.get("/question.json", params={"id": question}).json()
+        assert [one["choice"] for one in told["approval"]["given"]] == ["edit"]
+
+
+def test_items_of_a_map_are_answered_together(named: Console) -> None:
+    """All but one at once; what each got stands in its own record."""
+    with closing(signed_in(named, ANA)) as ana:
+        found = ana.get("/inbox.json", params={"run": "reminds"}).json()
+        assert [(batch["name"], batch["count"], batch["choices"]) for batch in found["batches"]] == [
+            ("mail", 4, ["approve", "decline"])
+        ]
+        ids = [question["question_id"] for question in found["batches"][0]["questions"]]
+        fields = {"form_key": form_key(ana), "question": ids[:3], "choice": "approve", "note": "seen"}
+        answer = ana.post("/answer", data=fields, headers={"origin": named.url})
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/inbox"
+        left = ana.get("/inbox.json", params={"run": "reminds"}).json()["questions"]
+        assert [question["question_id"] for question in left] == ids[3:]
+        again = ana.post("/answer", data={**fields, "question": ids}, headers={"origin": named.url})
+        assert again.status_code == 409
+        assert "1 answer recorded, 3 refused" in again.text
 
 
 # ── a proxy ─────────────────────────────────────────────────────────────────────────────────────────

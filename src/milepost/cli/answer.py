@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -56,6 +56,7 @@ class Told:
 @click.option("--ref", help="The provider's own reference id of what was applied.")
 @click.option("--result", metavar="JSON", help="What the effect would have returned.")
 @click.option("--request", metavar="JSON", help="With edit: the arguments to send instead, all of them.")
+@click.option("--check", "only_check", is_flag=True, help="Only check what is given with a choice; record nothing.")
 @click.option("--note", "why", default="", help="Why; kept in the audit.")
 @json_option
 def command(
@@ -65,6 +66,7 @@ def command(
     ref: str | None,
     result: str | None,
     request: str | None,
+    only_check: bool,
     why: str,
     as_json: bool,
 ) -> int:
@@ -85,6 +87,8 @@ def command(
         raise click.UsageError("Name questions, or a --run.")
     store = the_store()
     said = Said(choice, why, ref, result, request)
+    if only_check:
+        return _check(store, named, said, as_json=as_json)
     if run_id is None and len(named) == 1:
         return _one(store, find_question(store, named[0]), said, as_json=as_json)
     if said.is_of_one:
@@ -106,9 +110,7 @@ def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str
 
 def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
     """Record one answer, checked against the task's own types where it can be loaded. Crash: as `answer_question`."""
-    result = checked_result(store, row, said.result) if said.choice in ("applied", "give") else said.result
-    if said.choice == "edit":
-        checked_request(store, row, said.request)
+    said = _fitting(store, row, said)
     return answer_question(
         store,
         row.question_id,
@@ -118,9 +120,30 @@ def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
         at=now_text(),
         note=said.note,
         ref=said.ref,
-        result=result,
+        result=said.result,
         request=said.request,
     )
+
+
+def _fitting(store: Store, row: QuestionRow, said: Said) -> Said:
+    """Return what was said with the result to record. Raises: AnswerRefused when it does not fit the effect."""
+    if said.choice == "edit":
+        checked_request(store, row, said.request)
+    if said.choice not in ("applied", "give"):
+        return said
+    return replace(said, result=checked_result(store, row, said.result))
+
+
+def _check(store: Store, named: Sequence[str], said: Said, *, as_json: bool) -> int:
+    """Check what goes with one answer, and nothing else: whether it is open and who may answer is judged when given."""
+    if len(named) != 1:
+        raise click.UsageError("--check goes with one QUESTION.")
+    fitting = _fitting(store, find_question(store, named[0]), said)
+    if as_json:
+        emit({"question_id": named[0], "choice": said.choice, "result": fitting.result, "request": fitting.request})
+    else:
+        note("What is given fits as far as it can be told; nothing is recorded.")
+    return 0
 
 
 def _one(store: Store, row: QuestionRow, said: Said, *, as_json: bool) -> int:

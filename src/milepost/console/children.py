@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ CHILD_S = 30.0
 """Seconds a child may take."""
 CHILDREN_MAX = 2
 """Children at once; more wait their turn."""
+CHECKED = ("result", "request")
+"""What goes with an answer and has a type that only the task knows."""
+CHECKED_LENGTH_MAX = 60_000
 KEPT_MAX = 64
 """Answers kept."""
 SAID_SIZE_MAX = 4 * 1024 * 1024
@@ -50,6 +53,14 @@ class Children:
         """Return the role definition at a target, as `milepost map --json` prints it."""
         where = folder if folder.is_dir() else Path.cwd()
         return self._once(("map", target, str(folder)), ["map", "--json", "--", target], where)
+
+    def fitting(self, question_id: str, choice: str, given: Mapping[str, str | None]) -> Said:
+        """Return what is given with an answer as it is to be recorded; an error when it does not fit its types."""
+        options = [f"--{name}={value}" for name, value in given.items() if value is not None and name in CHECKED]
+        if sum(map(len, options)) > CHECKED_LENGTH_MAX:
+            return Said(dict(given))  # too long for a command line: the resume checks it
+        with self._turns:
+            return self._ask(["answer", "--check", "--json", *options, "--", question_id, choice], Path.cwd())
 
     def forget(self) -> None:
         """Forget what was kept: a file of the user's may be another now."""

@@ -122,10 +122,26 @@ def _answer_one(
 
 def _given(console: Console, question_id: str, choice: str, form: Mapping[str, Sequence[str]]) -> dict[str, str | None]:
     """Return what came with a choice. A request stands in the form already: only the choice that takes one sends it."""
-    found = {name: _one(form, name) or None for name in ("ref", "result")}
-    choices = asked(find_question(console.store, question_id)).choices
-    takes_request = any(c.name == choice and "request" in c.needs for c in choices)
-    return {**found, "request": _one(form, "request") if takes_request else None}
+    needs = next((c.needs for c in asked(find_question(console.store, question_id)).choices if c.name == choice), ())
+    found = {name: _one(form, name) or None for name in ("ref", "result", "request")}
+    if "request" not in needs:
+        found["request"] = None
+    if not {"result", "request"} & {*needs}:
+        return found
+    return {**found, **_fitting(console, question_id, choice, found)}
+
+
+def _fitting(console: Console, question_id: str, choice: str, found: dict[str, str | None]) -> dict[str, str | None]:
+    """Return result and request as they are to be recorded; what no child can check, the resume does.
+
+    Raises: AnswerRefused.
+    """
+    said = console.children.fitting(question_id, choice, found)
+    value = said.value if isinstance(said.value, dict) else {}
+    error = value.get("error", {})
+    if error.get("code") == AnswerRefused.code:
+        raise AnswerRefused(question_id=question_id, reason=str(error["facts"]["reason"]))
+    return {name: value[name] for name in ("result", "request") if name in value}
 
 
 def _one(form: Mapping[str, Sequence[str]], name: str) -> str:
