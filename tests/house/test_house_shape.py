@@ -85,4 +85,4 @@ def test_the_public_rooms_are_the_ones_the_picture_shows() -> None:
     """A new room is a decision, not an accident; the drill's is made (docs/design.md §7)."""
     rooms = {path.name for path in SRC.iterdir() if path.is_dir() and path.name != "__pycache__"}
     below = {"artifacts", "errors", "protocol", "records", "runtime", "sources", "stores"}
-    assert rooms == below | {"audit", "cli", "console", "drill", "notify", "shadow", "views"}
+    assert rooms == below | {"audit", "cli", "console", "drill", "notify", "shadow", "views", "watch"}

@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Work": {
         "run": "Start a run of a task, or go on with the one of this id.",
         "resume": "Go on with a run where it stood; --check only says what that would do.",
+        "watch": "Resume what is answered or due, restart what died, tell people; until stopped.",
         "cancel": "Ask a run to end: no new step starts.",
         "fork": "End a run and begin another one from before one of its steps.",
         "demo": "Watch a month of invoices being killed and resumed.",

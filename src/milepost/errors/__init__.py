@@ -86,6 +86,7 @@ from milepost.errors.refused import (
     StepUnknown,
     StoreMissing,
     StoreTooNew,
+    WatchRunning,
     WrongTask,
 )
 from milepost.errors.signals import (
@@ -167,6 +168,7 @@ __all__ = [
     "UnknownTask",
     "UnprovenError",
     "VersionsChanged",
+    "WatchRunning",
     "WrongTask",
 ]
 

@@ -71,6 +71,12 @@ class LeaseTaken(RefusedError):
     hint = "Nothing to do: the later holder carries the run on. `milepost show RUN` tells where it stands."
 
 
+class WatchRunning(RefusedError):
+    code = "watch-running"
+    sentence = "{location} is watched already, by {holder} since {since}"
+    hint = "One watch for each store is enough; stop that one first to start another."
+
+
 class WrongTask(RefusedError):
     code = "wrong-task"
     sentence = "run {run_id} belongs to task {expected}, not to {found}"
