@@ -93,6 +93,8 @@ class LineCheck:
             found: Any = json.loads(text)
             content = {name: value for name, value in found.items() if name not in ("line", "proof")}
             self._check_number(found["line"], _name(content))
+            if content["is"] not in _ORDER:
+                raise ValueError(content["is"])
         except UNREADABLE as error:
             raise self._altered("a line", f"it is no line of an audit record: {type(error).__name__}") from error
         return content
@@ -105,10 +107,10 @@ class LineCheck:
             raise self._altered(what, f"it says it is line {found} of the record, line {expected} belongs here")
 
     def _check_order(self, content: Content) -> None:
-        stands = _ORDER[content["is"]] if content.get("is") in _ORDER else -1
-        if stands < self._stands or (stands == self._stands and content.get("is") in ("audit", "cancel", "end")):
+        stands = _ORDER[content["is"]]
+        if stands < self._stands or (stands == self._stands and content["is"] in ("audit", "cancel", "end")):
             raise self._altered(_name(content), "it does not belong here")
-        if self._checked is None and content.get("is") != "audit":
+        if self._checked is None and content["is"] != "audit":
             raise self._absent("the heading", "the file does not begin with it")
         if content["is"] != "artifact" and (due := self._listing.take()) is not None:
             raise self._absent(f"artifact {due[0]}", "a record points at it, the file does not list it")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 from milepost.audit.contents import (
     CARRIED_MAX,
@@ -56,7 +57,8 @@ class Export:
             record = read_record(line)
             yield record_content(line, record)
             if record is not None:
-                self._listing.of_record(record)
+                with suppress(ValueError, TypeError):  # spoilt: a check of the file refuses the record
+                    self._listing.of_record(record)
                 yield from self._listed()
         answers: list[AnswerRow] = self._store.answers(self._heading.run_id)
         yield from map(answer_content, answers)

@@ -6,9 +6,12 @@ Whoever writes a file and whoever checks one ask the same object, so that none c
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from milepost.records.model import Pointer, Record
 from milepost.runtime.trust import files_listed, pointers
+
+DIGEST_BYTES = 32
 
 
 class Listing:
@@ -19,15 +22,15 @@ class Listing:
         self._next: deque[tuple[str, Pointer]] = deque()
 
     def of_record(self, record: Record) -> None:
-        """Hear of a record: what it points at comes next."""
-        self._next.extend(pointers((record,)))
+        """Hear of a record: what it points at comes next. Raises: ValueError, TypeError when that is no artifact."""
+        self._next.extend(_checked(pointers((record,))))
 
     def of_artifact(self, what: str, data: bytes) -> None:
         """Hear of the bytes of an artifact: the files that a manifest lists come next.
 
         Raises: ValueError, KeyError, TypeError when it is none that can be read.
         """
-        self._next.extend(files_listed(what, data))
+        self._next.extend(_checked(files_listed(what, data)))
 
     def take(self) -> tuple[str, Pointer] | None:
         """Return the artifact that is listed next, with what it is; None when none is."""
@@ -38,3 +41,11 @@ class Listing:
                 self._named.add(name)
                 return what, pointer
         return None
+
+
+def _checked(found: Iterable[tuple[str, Pointer]]) -> list[tuple[str, Pointer]]:
+    listed = list(found)
+    for what, pointer in listed:
+        if len(bytes.fromhex(pointer.digest)) != DIGEST_BYTES or type(pointer.size) is not int:
+            raise ValueError(f"the {what} is no artifact")
+    return listed

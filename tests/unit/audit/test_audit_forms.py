@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from told_run import HOSTILE, KEY, RUN, SECRET, exported
+from told_run import HOSTILE, KEY, RUN, SECRET, exported, told
 
-from milepost import step, task
+from milepost import StepFailed, step, task
 from milepost.audit.csv_form import COLUMNS, as_it_was, harmless
 from milepost.audit.files import FORMS, Form, check_file, write_file
 from milepost.audit.plain import plain
-from milepost.stores.contract import Store
+from milepost.stores.contract import Holder, NewRun, Store
 from milepost.stores.memory import MemoryStore
 
 Files = dict[tuple[str, str], bytes]
@@ -27,7 +27,7 @@ TAGS |= {"section", "table", "thead", "tr", "th", "td"}
 FORMULA = tuple("=+-@\t\r＝＋－＠")
 
 
-def told(files: Files, form: str) -> str:
+def text_of(files: Files, form: str) -> str:
     return files["keyed", form].decode("utf-8")
 
 
@@ -41,19 +41,19 @@ def told(files: Files, form: str) -> str:
 )
 def test_it_tells_who_what_and_on_whose_word(files: Files, form: str, fact: str) -> None:
     """Answers, late ones too, references, keys, versions and permissions stand in every form."""
-    assert fact in told(files, form)
+    assert fact in text_of(files, form)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_no_secret_is_in_it(files: Files, form: str) -> None:
     """Neither the provider's, which an error named, nor the key that seals it."""
-    assert SECRET not in told(files, form)
-    assert KEY.decode() not in told(files, form)
+    assert SECRET not in text_of(files, form)
+    assert KEY.decode() not in text_of(files, form)
 
 
 def test_every_line_is_json_with_what_people_read(files: Files) -> None:
     """A script needs no Milepost to read it."""
-    lines = [json.loads(line) for line in told(files, "jsonl").splitlines()]
+    lines = [json.loads(line) for line in text_of(files, "jsonl").splitlines()]
     assert [line["line"] for line in lines] == list(range(1, len(lines) + 1))
     assert all(line["says"] for line in lines)
     sealed = [json.loads(line["body"]) for line in lines if line["is"] == "record"]
@@ -87,6 +87,24 @@ def test_a_spoilt_store_is_exported_and_says_so(stores: dict[str, Store], file: 
         check_file(file, None)
 
 
+def test_a_run_that_is_not_done_is_told_as_far_as_it_is(file: Path) -> None:
+    """Asked for in the middle: what is recorded up to there, and that it has not ended."""
+    store = MemoryStore()
+    with pytest.raises(StepFailed):
+        told.options(store=store).run(RUN, "2026-10")
+    write_file(exported(store, None), FORMS["html"], file)
+    assert check_file(file, None).heading.proven
+    assert "last send, not known to be applied" in file.read_text(encoding="utf-8")
+
+
+def test_a_run_that_died_before_its_first_record_is_told_too(file: Path) -> None:
+    """Nothing was done, and nothing is claimed."""
+    store = MemoryStore()
+    store.create_run(NewRun(RUN, "told", RUN, None, "2026-11-02T08:00:00.000000+00:00", Holder("desk", "boot", 7, "")))
+    write_file(exported(store, None), FORMS["html"], file)
+    assert check_file(file, None).counts["record"] == 0
+
+
 # ── HTML ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -110,18 +128,18 @@ class Page(HTMLParser):
 
 def test_the_page_has_no_script_and_nothing_from_elsewhere(files: Files) -> None:
     """Model text is text: no tag, no attribute, no link of its own comes out."""
-    page = Page(told(files, "html"))
+    page = Page(text_of(files, "html"))
     assert page.tags <= TAGS
     assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "data-line"}
     assert "<script>alert(1)</script>" in page.text
     assert "\u202e" not in page.text
-    assert "\x1b" not in told(files, "html")
+    assert "\x1b" not in text_of(files, "html")
     assert r"\u202e" in page.text
 
 
 def test_the_page_tells_deaths_and_stops_apart(files: Files) -> None:
     """How often it died is a fact people ask for."""
-    page = Page(told(files, "html"))
+    page = Page(text_of(files, "html"))
     assert "2, 0 of them after a death" in page.text
     assert "Proven when it was exported" in page.text
 
@@ -132,7 +150,7 @@ def test_the_page_tells_deaths_and_stops_apart(files: Files) -> None:
 def test_no_cell_is_a_formula_however_a_spreadsheet_cuts_it(files: Files) -> None:
     """A semicolon or a tab is the end of a cell somewhere."""
     csv.field_size_limit(10_000_000)
-    rows = list(csv.reader(StringIO(told(files, "csv"))))
+    rows = list(csv.reader(StringIO(text_of(files, "csv"))))
     assert rows[0] == list(COLUMNS)
     cut = [piece for row in rows for cell in row for mark in ",;\t|" for piece in cell.split(mark)]
     assert [piece for piece in cut if piece.startswith(FORMULA)] == []

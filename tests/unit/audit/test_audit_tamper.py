@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from told_run import KEY
 
 from milepost.audit.contents import end_content
@@ -26,6 +28,12 @@ def refusal(file: Path, data: bytes, key: bytes | None = KEY) -> MilepostError:
     with pytest.raises(REFUSED) as found:
         check_file(file, key)
     return found.value
+
+
+def proven_without_a_key(file: Path) -> None:
+    """Prove a file as somebody who has no key. Raises: AuditUnproven, too."""
+    if check_file(file, None).missing_key:
+        raise AuditUnproven(file=file, reason="its key is missing")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -197,6 +205,40 @@ def test_with_a_key_not_even_the_heading_can_be_forged(files: Files, file: Path)
 
     error = refusal(file, forged(files["keyed", "jsonl"], by_eve))
     assert "proof" in str(error)
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.text(max_size=5),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
+
+
+@pytest.mark.parametrize("name", ["unkeyed", "keyed"])
+def test_a_line_of_any_shape_is_refused_and_breaks_nothing(files: Files, file: Path, name: str) -> None:
+    """Who sends a file chooses what is in it: odd values, missing fields, other kinds; also to who has no key."""
+    honest = files[name, "jsonl"].decode("ascii").splitlines()
+
+    @given(st.integers(0, 200), st.integers(0, 20), st.booleans(), ODD)
+    @settings(max_examples=150)
+    def refuses(at: int, field: int, inside: bool, odd: object) -> None:
+        lines = [json.loads(text) for text in honest]
+        line = lines[at % len(lines)]
+        chosen = line["row"] if inside and "row" in line else line
+        name, before = sorted(chosen)[field % len(chosen)], json.dumps(chosen)
+        if odd is None:
+            del chosen[name]
+        else:
+            chosen[name] = odd
+        assume(json.dumps(chosen) != before)
+        file.write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines), encoding="ascii")
+        with pytest.raises((*REFUSED, AuditUnproven)):
+            proven_without_a_key(file)
+
+    refuses()
 
 
 # ── corrupt, absent, cannot tell ────────────────────────────────────────────────────────────────────
