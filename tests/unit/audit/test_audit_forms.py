@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from told_run import HOSTILE, KEY, RUN, SECRET, exported, told
+from told_run import HOSTILE, KEY, RUN, SECRET, exported, tell_of_approvals, told
 
 from milepost import StepFailed, step, task
 from milepost.audit.csv_form import COLUMNS, as_it_was, harmless
@@ -85,6 +85,18 @@ def test_a_spoilt_store_is_exported_and_says_so(stores: dict[str, Store], file: 
     assert "NOT everything" in lines[0].content["says"]
     with pytest.raises(Exception, match="record 5"):
         check_file(file, None)
+
+
+def test_approvals_are_told_with_their_terms_and_all_who_gave_them(file: Path) -> None:
+    """How many of whom had to allow what; who did, in which role, by which door; who came too late."""
+    write_file(exported(tell_of_approvals(), None), FORMS["html"], file)
+    assert check_file(file, None).counts["answer"] == 3
+    text = Page(file.read_text(encoding="utf-8")).text
+    for fact in ("approvals 2; of ada, cid, finance; not agent:paid@", "pay 100", "ada agrees", "bob agreesanswer 2"):
+        assert fact in text
+    assert "door console, role finance" in text
+    assert "cid agreescame too late" in text
+    assert "allowed by q-" in text
 
 
 def test_a_run_that_is_not_done_is_told_as_far_as_it_is(file: Path) -> None:

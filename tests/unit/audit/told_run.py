@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 
 from clock import MovableClock
@@ -110,3 +111,29 @@ def exported(
         verdicts=tuple(verify_run(store, RUN, seal_key, os.environ)) if verified else (),
     )
     return Export(store, heading, row.cancel).lines(seal_key)
+
+
+@effect(approve="before", approvals=2, approvers=("ada", "cid", "finance"), summary="pay {amount}", provider="bank")
+def pay(key: Key, amount: int) -> str:
+    return f"paid {amount}"
+
+
+@task
+def paid(amount: int) -> str:
+    return pay(amount)
+
+
+def tell_of_approvals() -> Store:
+    """Return the store of a run that two people allowed, and a third came too late."""
+    store, clock = MemoryStore(), MovableClock()
+    plan = paid.options(store=store, clock=clock, wait=False)
+    try:
+        plan.run(RUN, 100)
+    except QuestionError as asked:
+        question_id = str(asked.facts["question_id"])
+    for by in (Identity("ada@desk"), Identity("bob@desk", ("finance",), door="console"), Identity("cid@desk")):
+        with suppress(AlreadyAnswered):
+            at = "2026-11-02T09:00:00.000000+00:00"
+            answer_question(store, question_id, "approve", by=by, seal_key=None, at=at, note=f"{by.user} agrees")
+    plan.resume(RUN)
+    return store
