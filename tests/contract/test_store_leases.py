@@ -133,3 +133,12 @@ def test_runs_are_searched_by_what_the_list_shows_and_no_text_is_a_pattern(store
     assert [row.run_id for row in store.runs(search="concil")] == ["october-1"]
     assert [row.run_id for row in store.runs(search="%_'")] == ["50%_'x"]
     assert store.runs(search="o%r") == []
+
+
+def test_the_row_of_a_run_says_what_it_took_so_far(store: Store) -> None:
+    """The list of runs shows cost without reading a journal."""
+    lease = begin(store, "r")
+    store.append(batch(lease, 1, progress=progress(RunStatus.RUNNING, cost="0.0123", tokens=1500))).wait()
+    row = store.run("r")
+    assert row is not None
+    assert (row.progress.cost, row.progress.tokens) == ("0.0123", 1500)

@@ -189,7 +189,9 @@ class Journal:
         s = self.snapshot
         status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
         detail = _detail(last) if isinstance(last, RunEnded) else ""
-        return Progress(status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300])
+        cost = str(s.used.cost) if s.used.cost else ""
+        done = s.verified_count, s.applied_count, s.next_action
+        return Progress(status, last.at, *done, detail[:300], cost, s.used.tokens)
 
     def _questions(self, records: Sequence[Record]) -> Sequence[QuestionRow]:
         """Return the rows of questions that records ask, and of those they answer or leave without one."""

@@ -97,6 +97,8 @@ class Progress(NamedTuple):
     applied_count: int = 0
     next_action: str = ""
     detail: str = ""  # what it waits for, or how it ended
+    cost: str = ""  # a decimal; "" for none that was said
+    tokens: int = 0
 
 
 @frozen

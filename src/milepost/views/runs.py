@@ -26,6 +26,8 @@ def run_object(row: RunRow, standing: Standing) -> dict[str, object]:
         "applied_count": row.progress.applied_count,
         "next_action": row.progress.next_action,
         "detail": row.progress.detail,
+        "cost": row.progress.cost or None,
+        "tokens": row.progress.tokens,
         "sealed_with": row.seal_name,
     }
 

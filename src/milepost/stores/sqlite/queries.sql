@@ -25,7 +25,7 @@ UPDATE runs SET head_seq = ?, head_seal = ? WHERE run_id = ? AND token = ? AND h
 -- name: advance_run_and_progress
 -- The same, and what the list of runs shows.
 UPDATE runs SET head_seq = ?, head_seal = ?, status = ?, status_at = ?, verified_count = ?, applied_count = ?,
-  next_action = ?, detail = ?
+  next_action = ?, detail = ?, cost = ?, tokens = ?
 WHERE run_id = ? AND token = ? AND head_seq = ?
 
 -- name: append_record
@@ -71,14 +71,14 @@ ON CONFLICT (run_id) DO NOTHING
 -- One run.
 SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
   status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
-  cancel_by, cancel_at, cancel_note, cancel_seal, shadow
+  cancel_by, cancel_at, cancel_note, cancel_seal, shadow, cost, tokens
 FROM runs WHERE run_id = ?
 
 -- name: runs
 -- Runs, newest start first, from after a given one; those that hold a text.
 SELECT run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at,
   status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal,
-  cancel_by, cancel_at, cancel_note, cancel_seal, shadow
+  cancel_by, cancel_at, cancel_note, cancel_seal, shadow, cost, tokens
 FROM runs
 WHERE (:task IS NULL OR task = :task) AND (:status IS NULL OR status = :status)
   AND (:family IS NULL OR family = :family)

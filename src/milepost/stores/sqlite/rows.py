@@ -37,7 +37,9 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
         family=family,
         seal_name=seal_name,
         started_at=started_at,
-        progress=Progress(_status(run_id, status), status_at, verified_count, applied_count, next_action, detail),
+        progress=Progress(
+            _status(run_id, status), status_at, verified_count, applied_count, next_action, detail, row[26], row[27]
+        ),
         head=Head(*row[19:21]),
         held=None if released else Held(run_id, token, holder, beat, beat_at),
         cancel=None if row[22] is None else CancelRow(run_id, *row[21:25]),

@@ -40,7 +40,9 @@ CREATE TABLE runs (
   cancel_at      TEXT,
   cancel_note    TEXT,
   cancel_seal    BLOB,
-  shadow         INTEGER NOT NULL DEFAULT 0
+  shadow         INTEGER NOT NULL DEFAULT 0,
+  cost           TEXT NOT NULL DEFAULT '',
+  tokens         INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE INDEX runs_by_start ON runs (started_at);

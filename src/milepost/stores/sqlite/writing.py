@@ -188,6 +188,8 @@ def _shown(progress: Progress) -> tuple[str | int, ...]:
         progress.applied_count,
         progress.next_action,
         progress.detail,
+        progress.cost,
+        progress.tokens,
     )
 
 
