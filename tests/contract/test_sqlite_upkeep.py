@@ -108,6 +108,6 @@ def test_doctor_names_open_permissions_and_leases_of_the_dead(store: SqliteStore
 
 def test_doctor_names_rows_that_point_nowhere(store: SqliteStore) -> None:
     with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("INSERT INTO answers VALUES (1, 'q', 'c', 'b', 'a', '', NULL, NULL, 1, NULL)")
+        connection.execute("INSERT INTO answers VALUES (1, 'q', 'c', 'b', 'a', '', NULL, NULL, 1, NULL, NULL, '', '')")
         connection.commit()
     assert complaints(store) == {"references": "1 dangling rows"}

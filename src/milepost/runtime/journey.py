@@ -157,17 +157,17 @@ def _enter_answers(answers: Any) -> Steps[None]:
     """Enter what people decided. Crash: some questions are answered, each whole; the next resume enters the rest."""
     now = yield Now()
     given: dict[str, list[AnswerRow]] = {}
-    for _, answer in answers:
-        given.setdefault(answer.question_id, []).append(answer)
-    for last, rows in enumerate(given.values(), 1 - len(given)):
+    for question, answer in answers:
+        given.setdefault(question.question_id, []).append(answer)
+    for last, (name, rows) in enumerate(given.items(), 1 - len(given)):
         artifacts: list[Artifact] = []
-        yield Append([_entered(row, now.text, artifacts) for row in rows], artifacts, wait=last == 0)
+        yield Append([_entered(name, row, now.text, artifacts) for row in rows], artifacts, wait=last == 0)
 
 
-def _entered(answer: AnswerRow, at: str, artifacts: list[Artifact]) -> AnswerEntered:
+def _entered(question_id: str, answer: AnswerRow, at: str, artifacts: list[Artifact]) -> AnswerEntered:
     return AnswerEntered(
         at=at,
-        question_id=answer.question_id,
+        question_id=question_id,
         choice=answer.choice,
         by=answer.by,
         answered_at=answer.at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,17 +14,19 @@ from people import ADA, BOB, says
 from provider import Provider
 
 from milepost import Key, effect, step, task
-from milepost.errors import ApprovalNeeded, CorruptRecord, OutcomeUnknown, PlanChanged, RunEnded
+from milepost.errors import AnswerRefused, ApprovalNeeded, CorruptRecord, OutcomeUnknown, PlanChanged, RunEnded
 from milepost.protocol.snapshot import format_time
 from milepost.records.rows import AnswerRow
 from milepost.records.seal import Sealer
-from milepost.runtime.active import RunOptions
 from milepost.runtime import fork
+from milepost.runtime.active import RunOptions
 from milepost.runtime.answering import ask_to_cancel, asked
 from milepost.runtime.check import check_run
 from milepost.runtime.clock import Clock
 from milepost.runtime.fork import fork_run
+from milepost.runtime.leases import me
 from milepost.runtime.verify import verify_run
+from milepost.stores.contract import NewRun
 
 KEY = b"k" * 32
 
@@ -122,6 +125,19 @@ def test_what_was_approved_passes_every_check(desk: Desk, provider: Provider) ->
     says(desk, BOB, "approve")
     desk.resume(plan)
     assert [verdict.found for verdict in verify_run(desk.store, "r", KEY, {}) if not verdict.ok] == []
+
+
+def test_a_process_below_one_that_works_on_a_run_answers_nothing(desk: Desk, provider: Provider) -> None:
+    """An agent starts a child with an emptied environment to answer what another run of it asks."""
+    plan = buying(provider)
+    asks(desk, plan)
+    above = replace(me(desk.clock), pid=os.getppid())
+    lease = desk.store.create_run(NewRun("agents", "scheming", "agents", None, above.since, above))
+    assert lease is not None
+    with pytest.raises(AnswerRefused, match="started by run agents"):
+        says(desk, ADA, "approve")
+    desk.store.release(lease)
+    says(desk, ADA, "approve")
 
 
 # ── other ways of a run ─────────────────────────────────────────────────────────────────────────────
