@@ -27,6 +27,9 @@ class MovableClock:
         with self._lock:
             return self._ticks
 
+    def boot(self) -> str:
+        return "movable"
+
     def about_to_wait(self, until: datetime) -> None:
         self.waits.append(until)
         self.move(max(timedelta(0), until - self.now()))
@@ -59,6 +62,9 @@ class SharedClock:
 
     def ticks(self) -> float:
         return self._read()[1]
+
+    def boot(self) -> str:
+        return "shared"
 
     def about_to_wait(self, until: datetime) -> None:
         self.move(max(timedelta(0), until - self.now()))

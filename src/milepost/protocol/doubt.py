@@ -44,7 +44,7 @@ def resolve(
         reason = f"the lookup cannot tell: {answer.reason}"
     now: Moment = yield Now()
     if call.spec.key_lifetime is not None:
-        if state is not None and _within_lifetime(call.spec.key_lifetime, state, now.at):
+        if state is not None and _within_lifetime(call.spec.key_lifetime, state, now):
             return True
         reason = f"the provider's key lifetime of {call.spec.key_lifetime} is over or its age cannot be told; {reason}"
     yield from _ask(call, key, state, reason)
@@ -63,14 +63,17 @@ def foreseen(spec: EffectSpec | None, state: EffectState, now: datetime) -> tupl
         return "ask", "would ask: the code of the effect changed since"
     if spec.key_lifetime is None:
         return "ask", "would ask: nobody can look it up"
-    if _within_lifetime(spec.key_lifetime, state, now):
+    if _within_lifetime(spec.key_lifetime, state, Moment(now, "", 0.0)):
         return "ok", f"would be sent again with the same key, within its lifetime of {spec.key_lifetime}"
     return "ask", f"would ask: the lifetime of its key, {spec.key_lifetime}, is over or its age cannot be told"
 
 
-def _within_lifetime(lifetime: timedelta, state: EffectState, now: datetime) -> bool:
-    passed = age(state.sends[0].intent.at, now)
-    return passed is not None and passed < lifetime - KEY_MARGIN
+def _within_lifetime(lifetime: timedelta, state: EffectState, now: Moment) -> bool:
+    """Say whether the provider still knows the key; by the wall clock or the machine's own, whichever says older."""
+    first = state.sends[0].intent
+    passed = age(first.at, now.at)
+    own = timedelta(seconds=now.since(first.uptime) or 0.0)
+    return passed is not None and max(passed, own) < lifetime - KEY_MARGIN
 
 
 def _check_same(call: Call[EffectSpec], state: EffectState, request_digest: str, request: bytes) -> Steps[None]:
@@ -120,21 +123,29 @@ def _wait_to_look_again(
 
 
 def _settle(call: Call[EffectSpec], state: EffectState | None) -> Steps[None]:
-    """Wait until a lookup may be believed: by the wall clock, and by this process's own, which does not jump."""
+    """Wait until a lookup may be believed: by the wall clock, and by the machine's own, which does not jump."""
     now: Moment = yield Now()
     sends = state.open_sends if state else []
     wall = (settled_at(call.spec, sends, now.at, call.lease_s) - now.at).total_seconds()
-    settled = now.ticks + max(wall, _left_to_settle(call.spec, sends, now.ticks))
+    settled = now.ticks + max(wall, _left_to_settle(call.spec, sends, now))
     while now.ticks < settled:
         until = format_time(now.at + timedelta(seconds=settled - now.ticks))
         yield Wait(until, f"{call.path} settles at its provider before it is looked up")
         now = yield Now()
 
 
-def _left_to_settle(spec: EffectSpec, sends: list[Send], ticks: float) -> float:
-    """Return the seconds until `settle` has passed since this process heard how its own sends ended."""
+def _left_to_settle(spec: EffectSpec, sends: list[Send], now: Moment) -> float:
+    """Return the seconds until `settle` has passed on the machine's own clock, as far as that tells: since its boot."""
     settle = (spec.settle or timedelta(0)).total_seconds()
-    return max((send.heard_ticks + settle - ticks for send in sends if send.heard_ticks is not None), default=0.0)
+    passed = [_passed(send, now) for send in sends]
+    return max((settle - seconds for seconds in passed if seconds is not None), default=0.0)
+
+
+def _passed(send: Send, now: Moment) -> float | None:
+    """Return the seconds since the latest moment a call can have arrived, None where no clock but the wall's tells."""
+    if send.heard_ticks is not None:
+        return now.ticks - send.heard_ticks
+    return now.since(send.outcome.uptime if send.outcome is not None else send.resumed_uptime)
 
 
 def settled_at(spec: EffectSpec, sends: list[Send], now: datetime, lease_s: float) -> datetime:

@@ -294,6 +294,7 @@ def _intend(call: Call[EffectSpec], request: Request, answer: str | None) -> Ste
         answer=answer,
         branch=call.branch,
         permission=call.spec.permission,
+        uptime=now.uptime,
     )
     yield Append((record,), (kept,), wait=True, starts=True)
     if (yield MaySend(now.ticks)):
@@ -323,9 +324,9 @@ def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended
     decision = after_failure(call.spec.retry, failure)
     final = decision == "raise" and outcome is Outcome.REJECTED
     noted = error_record(error)
-    record = _outcome(
-        call, attempt, request.key, outcome, now.text, error=noted, final=final, duration_s=round(ended.duration_s, 6)
-    )
+    took, uptime = round(ended.duration_s, 6), now.uptime if outcome is Outcome.UNKNOWN else None
+    about: dict[str, Any] = {"error": noted, "final": final, "duration_s": took, "uptime": uptime}
+    record = _outcome(call, attempt, request.key, outcome, now.text, **about)
     records: list[Record] = [record]
     if isinstance(decision, Again):
         records.append(WaitRecorded(at=now.text, path=call.path, until=decision.until, reason="retry"))

@@ -37,11 +37,25 @@ class Now(Op):
 
 @frozen
 class Moment:
-    """`at` in UTC; `text` as records hold it; `ticks` in seconds on a clock that only goes forward."""
+    """`at` in UTC; `text` as records hold it; `ticks` in seconds on a clock that only goes forward since `boot`."""
 
     at: datetime
     text: str
     ticks: float
+    boot: str = ""
+
+    @property
+    def uptime(self) -> str | None:
+        """Return boot and ticks as records hold them, None where the boot has no name."""
+        return f"{self.boot} {self.ticks:.3f}" if self.boot else None
+
+    def since(self, uptime: str | None) -> float | None:
+        """Return the seconds since a recorded uptime; None when it is of another boot, or of none."""
+        boot, _, ticks = (uptime or "").rpartition(" ")
+        if not boot or boot != self.boot:
+            return None
+        passed = self.ticks - float(ticks)
+        return passed if passed >= 0 else None  # less: a clock that tests or drills set, not this one
 
 
 @frozen

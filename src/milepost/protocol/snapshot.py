@@ -194,7 +194,7 @@ def _run_resumed(s: Snapshot, r: RunResumed) -> None:
     s.agents.add(r.agent)
     for _, send in s.open_intents():
         if send.resumed_at is None:
-            send.resumed_at = r.at
+            send.resumed_at, send.resumed_uptime = r.at, r.uptime
 
 
 def _versions_noted(s: Snapshot, r: VersionsNoted) -> None:

@@ -58,6 +58,7 @@ class Send:
     intent: IntentRecorded
     outcome: OutcomeRecorded | None = None
     resumed_at: str | None = None  # first resume after the intent: its process was dead by then
+    resumed_uptime: str | None = None  # of the machine, then
     heard_ticks: float | None = None  # of this process, when it heard how the send ended; never recorded
 
     @property

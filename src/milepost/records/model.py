@@ -126,6 +126,7 @@ class RunResumed(Record):
     holder: Data
     limits: Data = field(default_factory=dict)  # of the task, as declared now
     agent: str = ""
+    uptime: str | None = None  # of the machine: the name of its boot, seconds since then
 
 
 @kind("versions_changed")
@@ -286,6 +287,7 @@ class IntentRecorded(Record):
     answer: str | None = None  # the question whose answer allows it
     branch: bool = False
     permission: str | None = None  # that the effect needs and the task held
+    uptime: str | None = None  # as of a resume
 
 
 @kind("effect_refused")
@@ -318,6 +320,7 @@ class OutcomeRecorded(Record):
     next_action: str = ""
     spent: Data | None = None
     duration_s: float = 0.0
+    uptime: str | None = None  # as of a resume, when it was heard; of `unknown` only
 
 
 @kind("effect_shadowed")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 
@@ -13,6 +15,9 @@ class Clock(Protocol):
 
     def ticks(self) -> float:
         """Return seconds on a clock that only goes forward, also while the machine sleeps."""
+
+    def boot(self) -> str:
+        """Return what names the machine's start that ticks count on from, "" where it cannot be told."""
 
     def about_to_wait(self, until: datetime) -> None:
         """Hear that somebody waits for a time; a movable clock goes there."""
@@ -27,8 +32,20 @@ class SystemClock:
     def ticks(self) -> float:
         return time.clock_gettime(_FORWARD)
 
+    def boot(self) -> str:
+        return boot_id()
+
     def about_to_wait(self, until: datetime) -> None:
         return None
+
+
+@cache
+def boot_id() -> str:
+    """Return the kernel's name for its start, "" where it has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 _FORWARD = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

@@ -149,6 +149,7 @@ def resumed(run: ActiveRun) -> Steps[None]:
         agent=agent_of(run.options.environ, run.task.name),
         holder={"host": holder.host, "pid": holder.pid, "since": holder.since},
         limits=declared_limits(run.task),
+        uptime=now.uptime,
     )
     yield Append((record,))
 

@@ -10,15 +10,13 @@ import platform
 import queue
 import signal
 import threading
-from functools import cache
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from milepost.errors import CorruptRecord, LeaseLost, RunBusy, RunUnknown, UnavailableError
 from milepost.protocol.snapshot import age, format_time
 from milepost.runtime.children import announce
-from milepost.runtime.clock import Clock
+from milepost.runtime.clock import Clock, boot_id
 from milepost.stores.contract import Held, Holder, Lease, Store
 
 if TYPE_CHECKING:
@@ -39,12 +37,8 @@ def is_on_this_machine(holder: Holder) -> bool:
     return (holder.host, holder.boot_id) == (platform.node(), _boot_id())
 
 
-@cache
 def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return "unknown"
+    return boot_id() or "unknown"
 
 
 def take(store: Store, run_id: str, clock: Clock, lease_s: float) -> Lease:

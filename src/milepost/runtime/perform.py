@@ -55,7 +55,7 @@ WAKE_S = 1.0
 
 def now(run: ActiveRun, call: RuntimeCall, op: Now) -> Moment:
     at = run.clock.now()
-    return Moment(at, format_time(at), run.clock.ticks())
+    return Moment(at, format_time(at), run.clock.ticks(), run.clock.boot())
 
 
 def read_secrets(run: ActiveRun, call: RuntimeCall, op: ReadSecrets) -> None:
