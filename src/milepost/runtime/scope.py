@@ -216,7 +216,8 @@ class Scope:
     def _unclaimed(self, call: RuntimeCall) -> tuple[str, ...]:
         """Return what was finished on the body's own line and is not called yet, for a call there without a record."""
         s = self.run.snapshot
-        if call.branch or any(call.path in known for known in (s.steps, s.effects, s.approvals)):
+        path = call.path
+        if call.branch or path in s.steps or path in s.effects or path in s.approvals:
             return ()
         return tuple(name for name, own_line in self.expected.items() if own_line)
 
