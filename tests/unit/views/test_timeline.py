@@ -1,0 +1,130 @@
+"""The timeline says when what happened, also across deaths, and never more than the journal does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from told_records import ZERO, at, began, ended, failed, intent, made, opened, outcome, resumed, started, verified
+
+from milepost.records.model import AnswerEntered, Choice, QuestionAsked, StartReturned, WaitRecorded
+from milepost.views.timeline import LANES_MAX, ROWS_MAX, Timeline, timeline, timeline_object
+
+
+def drawn(*records: object, held: bool = False, now: float = 100.0) -> Timeline:
+    return timeline(opened(*records, held=held), ZERO + timedelta(seconds=now))  # type: ignore[arg-type]
+
+
+def bars(told: Timeline, name: str) -> list[tuple[float, float, str]]:
+    row = next(row for row in told.rows if row.name == name)
+    return [(bar.start, bar.end, bar.state) for bar in row.bars]
+
+
+def test_a_step_is_a_bar_from_its_start_to_its_checkpoint() -> None:
+    told = drawn(started(0), began(1, "read"), verified(3, "read"), ended(4))
+    assert bars(told, "read") == [(1.0, 3.0, "verified")]
+    assert bars(told, "run") == [(0.0, 4.0, "work")]
+    assert [(mark.at, mark.what) for mark in told.marks] == [(0.0, "started"), (4.0, "done")]
+    assert told.now == 4.0
+
+
+def test_items_at_once_are_stacked_and_share_a_row() -> None:
+    """Eight parallel items are one row of lanes, not eight rows."""
+    records = [began(1, f"match#{n}") for n in range(1, 4)] + [verified(2 + n, f"match#{n}") for n in range(1, 4)]
+    told = drawn(started(0), *records, began(7, "match#4"), verified(8, "match#4"), ended(9))
+    row = told.rows[1]
+    assert (row.name, row.count, row.lanes) == ("match", 4, 3)
+    assert sorted(bar.lane for bar in row.bars) == [0, 0, 1, 2]
+
+
+def test_more_at_once_than_there_are_lanes_are_counted() -> None:
+    records = [began(1, f"match#{n}") for n in range(LANES_MAX + 5)]
+    told = drawn(started(0), *records, held=True)
+    assert told.rows[1].beyond == 5
+    assert told.rows[1].lanes == LANES_MAX
+
+
+def test_what_was_under_way_when_a_process_died_is_lost_at_its_last_record() -> None:
+    """Nobody knows when exactly it died: not before its last record, and that is what is said."""
+    told = drawn(
+        started(0),
+        began(1, "read"),
+        began(2, "match"),
+        resumed(50),
+        began(51, "read", 2),
+        verified(52, "read"),
+        ended(53),
+    )
+    assert bars(told, "read") == [(1.0, 2.0, "lost"), (51.0, 52.0, "verified")]
+    assert bars(told, "match") == [(1.0 + 1.0, 2.0, "lost")]
+    assert [mark.what for mark in told.marks] == ["started", "died", "resumed", "done"]
+    assert bars(told, "run") == [(0.0, 2.0, "work"), (50.0, 53.0, "work")]
+
+
+def test_a_run_nobody_works_on_ends_at_its_last_record_and_one_that_is_held_goes_on_to_now() -> None:
+    assert drawn(started(0), began(1, "read")).now == 100.0
+    assert bars(drawn(started(0), began(1, "read")), "read") == [(1.0, 1.0, "lost")]
+    assert bars(drawn(started(0), began(1, "read"), held=True), "read") == [(1.0, 100.0, "running")]
+
+
+def test_an_intent_without_an_outcome_stays_in_doubt_across_deaths_until_it_is_settled() -> None:
+    """The one colour that asks for attention: what may have happened outside."""
+    doubt = [started(0), intent(1, "post"), resumed(10)]
+    assert bars(drawn(*doubt, held=True), "post") == [(1.0, 100.0, "doubt")]
+    settled = drawn(*doubt, outcome(20, "post", recovered=True, ref="R-1"), ended(21))
+    assert bars(settled, "post") == [(1.0, 20.0, "doubt"), (20.0, 20.0, "applied")]
+
+
+def test_a_send_that_is_answered_is_a_bar_and_one_sent_again_is_two() -> None:
+    told = drawn(started(0), intent(1, "post"), outcome(2, "post"), ended(3))
+    assert bars(told, "post") == [(1.0, 2.0, "applied")]
+    again = drawn(
+        started(0), intent(1, "post"), outcome(2, "post", "unknown"), intent(5, "post", 2), outcome(6, "post"), ended(7)
+    )
+    assert [state for *_, state in bars(again, "post")] == ["doubt", "rejected", "applied"]
+
+
+def test_failures_returned_starts_waits_and_questions_are_shown_as_what_they_are() -> None:
+    question = made(QuestionAsked, at(9), "q-1", "attempts_used", "read", "Again?", (Choice("again", "…"),))
+    told = drawn(
+        started(0),
+        began(1, "read"),
+        failed(2, "read"),
+        made(WaitRecorded, at(2), "read", at(5), "its retry"),
+        began(5, "read", 2),
+        made(StartReturned, at(6), "read", 2),
+        ended(7, "interrupted"),
+        resumed(8),
+        question,
+        ended(9, "asking"),
+        resumed(50, 2),
+        made(AnswerEntered, at(50), "q-1", "again", "ana@host", at(40)),
+        ended(51),
+    )
+    assert bars(told, "read") == [(1.0, 2.0, "failed"), (2.0, 5.0, "wait"), (5.0, 6.0, "returned")]
+    assert (9.0, 40.0, "asking") in bars(told, "run")
+    assert [mark.what for mark in told.marks if mark.what in ("died", "answered")] == ["answered"]
+
+
+def test_a_checkpoint_of_an_output_kept_before_a_death_begins_with_the_resume() -> None:
+    """The body ran before the death; what runs afterwards is its verification."""
+    told = drawn(started(0), began(1, "read"), resumed(10), verified(11, "read"), ended(12))
+    assert bars(told, "read") == [(1.0, 1.0, "lost"), (10.0, 11.0, "verified")]
+
+
+def test_inner_rows_stand_below_their_step_and_rows_are_bounded() -> None:
+    told = drawn(started(0), began(1, "a"), began(2, "a/x"), began(3, "b"), began(4, "a/x#2"), held=True)
+    assert [(row.name, row.depth) for row in told.rows] == [("run", 0), ("a", 0), ("x", 1), ("b", 0)]
+    many = drawn(started(0), *(began(1, f"s{n}") for n in range(ROWS_MAX + 9)), held=True)
+    assert (len(many.rows), many.rows_left_out) == (ROWS_MAX, 10)
+
+
+def test_a_clock_that_runs_backward_draws_nothing_backward() -> None:
+    told = drawn(started(10), began(5, "read"), verified(3, "read"), ended(2))
+    assert all(start <= end for row in told.rows for start, end, _ in bars(told, row.name))
+
+
+def test_a_journal_without_records_is_an_empty_picture_and_all_is_plain_data() -> None:
+    assert drawn().rows == []
+    told = timeline_object(drawn(started(0), began(1, "read"), verified(2, "read"), ended(3)))
+    assert told["rows"][1]["bars"][0]["state"] == "verified"
+    assert told["marks"][0]["what"] == "started"
