@@ -200,6 +200,7 @@ def _steps(lines: Iterable[Line]) -> Iterator[Row]:
     for r in _records(lines):
         if isinstance(r, StepVerified):
             made = f"output {r.output.digest[:16]}…, inputs {r.inputs_fingerprint[:16]}…"
+            made += f", sources {r.sources.digest[:16]}…" if r.sources is not None else ""
             took = ", ".join(part for part in (lasting(r.duration_s), cost(r.spent)) if part)
             checks = ", ".join(r.checks) or "none"
             yield clock_time(r.at), r.path, "verified", r.attempt, checks, took, _versions(r.versions), made
@@ -238,7 +239,7 @@ SECTIONS = (
     ),
     Section(
         "Steps",
-        ("when", "step", "stands", "try", "checks", "took", "versions", "made"),
+        ("when", "step", "stands", "try", "checks", "took", "versions", "made, and from what"),
         _steps,
         "No step has ended.",
     ),
