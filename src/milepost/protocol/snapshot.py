@@ -180,7 +180,7 @@ class Snapshot:
 
 def _run_started(s: Snapshot, r: RunStarted) -> None:
     s.started, s.versions, s.in_doubt, s.limits = r, r.versions, r.in_doubt, r.limits
-    s.agents.add(r.agent)
+    s.agents |= {r.agent} - {""}  # records of older versions name none
 
 
 def _run_resumed(s: Snapshot, r: RunResumed) -> None:
@@ -191,7 +191,7 @@ def _run_resumed(s: Snapshot, r: RunResumed) -> None:
         s.fruitless += 1
     s.resumes, s.status, s.ended, s.limits = r.number, RunStatus.RUNNING, None, r.limits
     s._segment_ran = s._segment_brought = False
-    s.agents.add(r.agent)
+    s.agents |= {r.agent} - {""}
     for _, send in s.open_intents():
         if send.resumed_at is None:
             send.resumed_at, send.resumed_uptime = r.at, r.uptime

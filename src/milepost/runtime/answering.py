@@ -16,7 +16,7 @@ from milepost.records.model import ENDED, Choice, QuestionAsked
 from milepost.records.rows import AnswerRow, CancelRow
 from milepost.records.seal import Sealer
 from milepost.records.written import decode_record
-from milepost.runtime.entitled import refuse_the_agent, role_of
+from milepost.runtime.entitled import is_same_person, refuse_the_agent, role_of
 from milepost.runtime.opening import check_key, row_of
 from milepost.stores.contract import QuestionRow, RunRow, Store
 
@@ -104,7 +104,9 @@ def _placed(store: Store, row: QuestionRow, given: AnswerRow, sealer: Sealer) ->
             stands = settled[-1]
             store.answer(sealer.sealed(replace(given, place=0)))
             raise AlreadyAnswered(question_id=row.question_id, choice=stands.choice, by=stands.by, at=stands.at)
-        own = next((a for a in there if a.by == given.by), None)
+        if row.closed:
+            raise AnswerRefused(question_id=row.question_id, reason="it is not open any more: the run ended without it")
+        own = next((a for a in there if is_same_person(a.by, given.by)), None)
         if own is not None:
             reason = f"{own.by} answered {own.choice!r} at {own.at}; somebody else must answer as well"
             raise AnswerRefused(question_id=row.question_id, reason=reason)

@@ -34,6 +34,11 @@ def role_of(question: QuestionAsked, by: Identity) -> str:
     return role or ""
 
 
+def is_same_person(one: str, other: str) -> bool:
+    """Say whether two names are one person's, as far as that can be told: `ana` on two machines, or by two doors."""
+    return Identity(one).user.casefold() == Identity(other).user.casefold()
+
+
 def refuse_the_agent(store: Store, question: QuestionAsked, by: Identity) -> None:
     """Refuse an answer of whoever runs the task, or from inside of a run. Raises: AnswerRefused."""
     reason = ""

@@ -251,6 +251,15 @@ def test_as_many_must_approve_as_are_needed(desk: Desk, provider: Provider) -> N
     assert [answer.by for answer in desk.records("answer_entered")] == ["ada@office", "bob@office"]
 
 
+def test_one_person_on_two_machines_or_at_two_doors_is_one(desk: Desk, provider: Provider) -> None:
+    plan = approving(provider, approvals=2)
+    asks(desk, plan)
+    says(desk, ADA, "approve")
+    for name in ("ada@elsewhere", "Ada@office.example"):
+        with pytest.raises(AnswerRefused, match="somebody else must answer"):
+            says(desk, Identity(name, door="console"), "approve")
+
+
 def test_one_decline_settles_it(desk: Desk, provider: Provider) -> None:
     plan = approving(provider, approvals=3)
     asks(desk, plan)
