@@ -13,7 +13,6 @@ from milepost.api import AsyncTask
 from milepost.cli.live import view
 from milepost.cli.load import AnyTask
 from milepost.cli.output import emit, note, only_results_on_stdout, say
-from milepost.cli.people import tell_people
 from milepost.cli.telling import tell
 from milepost.errors import CorruptRecord, LoopStopped, MilepostError, QuestionError, RunInterrupted, StepFailed
 from milepost.protocol.failure import error_record
@@ -53,7 +52,7 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
         return tell(error, as_json=how.as_json, **about, status=None)
     except MilepostError as error:
         if isinstance(error, QuestionError):
-            tell_people(store)
+            _tell_people(store)
         return tell(error, as_json=how.as_json, **about, status=_status(store, run_id))
     except (KeyboardInterrupt, SystemExit, asyncio.CancelledError) as error:
         told = _ended_by(store, run_id, error)
@@ -61,6 +60,12 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     _show_result(task.spec, result, about, how)
     _note_done(store, run_id)
     return 0
+
+
+def _tell_people(store: Store) -> None:
+    from milepost.cli.people import tell_people  # a run that asks nothing need not wait for it
+
+    tell_people(store)
 
 
 def _driven(task: AnyTask, run_id: str, inputs: Inputs | None) -> Any:

@@ -30,6 +30,8 @@ THREADS_MAX = 4
 """Notifications sent side by side."""
 CLAIM_MARGIN = timedelta(seconds=60)
 """How much longer than a send may take its claim lasts."""
+ROWS_KEPT = 2000
+"""Rows of the outbox that are kept about questions that are closed, about."""
 Parcel = list[Due]
 """What is told in one message: one question, or those of one run, kind and reason for one channel."""
 
@@ -78,11 +80,19 @@ class Notifier:
         if not self.config.notify.reaches_somebody:
             return []
         now, questions, rows = self._now(), unanswered(self.store), self.outbox.all()
-        self.outbox.drop(_answered(rows, questions))
+        self._tidy(rows, questions)
         known = {_key(row): row for row in rows}
         found = list(due(questions, self.config.notify, self.ways, now))
         self.outbox.note([d for d in found if _key_of(d) not in known], now)
         return _bundled([d for d in found if _may_be_sent(known.get(_key_of(d)), now)])
+
+    def _tidy(self, rows: Sequence[Notification], questions: Sequence[QuestionRow]) -> None:
+        """Let go of what is left to say about questions that are closed. Crash: the rest is let go next time."""
+        still = {question.question_id for question in questions}
+        closed = [row for row in rows if row.question_id not in still]
+        self.outbox.drop(sorted({row.question_id for row in closed if row.state in (State.WAITING, State.FAILED)}))
+        if len(rows) > 2 * ROWS_KEPT:
+            self.outbox.forget(sorted({row.question_id for row in closed}), ROWS_KEPT)
 
     def _send_all(self, parcels: Sequence[Parcel], delivery: Delivery, length: timedelta) -> None:
         todo: queue.SimpleQueue[Parcel] = queue.SimpleQueue()
@@ -145,13 +155,6 @@ def trouble_of(channel: Channel, message: Message, timeout_s: float) -> str:
 
 def _may_be_sent(row: Notification | None, now: datetime) -> bool:
     return row is None or (row.state is State.WAITING and parse_time(row.next_at) <= now)
-
-
-def _answered(rows: Sequence[Notification], questions: Sequence[QuestionRow]) -> list[str]:
-    """Return the questions of the outbox that nobody has to answer any more, and of which something is left to say."""
-    still = {question.question_id for question in questions}
-    unsent = {row.question_id for row in rows if row.state in (State.WAITING, State.FAILED)}
-    return sorted(unsent - still)
 
 
 def _bundled(found: Sequence[Due]) -> list[Parcel]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -56,12 +56,13 @@ def question_message(row: QuestionRow, reason: Reason, task: str, console_url: s
     """Return what is said about one open question."""
     kind, run_id = plain(row.kind), plain(row.run_id)
     link = f"{console_url.rstrip('/')}/question?id={quote(row.question_id, safe='')}" if console_url else ""
-    choices = asked(row).choices
+    record = asked(row)
     lines = [
         plain(row.sentence)[:TEXT_LENGTH_MAX],
         "",
         f"Question {row.question_id} ({kind}) of run {run_id}, task {plain(task)}, asked {clock_time(row.asked_at)}.",
-        f"Choices: {', '.join(choice.name for choice in choices)}.",
+        f"Choices: {', '.join(choice.name for choice in record.choices)}.",
+        *_who_decides(record.about),
         "",
         f"milepost inbox {row.question_id}   (the evidence, and what each choice will do)",
         *([link] if link else []),
@@ -75,12 +76,21 @@ def question_message(row: QuestionRow, reason: Reason, task: str, console_url: s
         "path": row.path,
         "sentence": redact(row.sentence),
         "asked_at": row.asked_at,
-        "choices": [{"name": choice.name, "does": choice.does} for choice in choices],
+        "choices": [{"name": choice.name, "does": choice.does} for choice in record.choices],
+        "approvers": list(record.about.get("approvers", ())),
         "inbox": f"milepost inbox {row.question_id}",
         "resume": f"milepost resume {shlex.quote(row.run_id)}",
         "link": link or None,
     }
     return Message(f"{_FIRST[reason]}: {run_id} ({kind})", "\n".join(lines), data)
+
+
+def _who_decides(about: Mapping[str, Any]) -> list[str]:
+    """Say who may approve and how many must, where the question is an approval."""
+    if "approvals" not in about:
+        return []
+    who = ", ".join(plain(name) for name in about.get("approvers", ())) or "anybody but the agent"
+    return [f"May approve: {who}; {about['approvals']} must."]
 
 
 def bundle_message(rows: Sequence[QuestionRow], reason: Reason, task: str, console_url: str) -> Message:

@@ -114,6 +114,12 @@ class Outbox:
             with self._written() as connection:
                 connection.executemany(SQL["drop"], [(question_id,) for question_id in question_ids])
 
+    def forget(self, question_ids: Sequence[str], kept: int) -> None:
+        """Delete the rows of questions that are closed, all but the newest so many of the outbox. Crash: as `drop`."""
+        if question_ids:
+            with self._written() as connection:
+                connection.executemany(SQL["forget"], [(question_id, kept) for question_id in question_ids])
+
     def again(self, now: datetime) -> int:
         """Try what was given up once more; return how many. Crash: as before, or all of them."""
         with self._written() as connection:

@@ -1,7 +1,7 @@
 -- Every statement of the outbox: its name, its purpose in a line, itself.
 
 -- name: schema
--- One row for each notification: about which question, why, through which channel. Never deleted while it may be asked.
+-- One row for each notification: about which question, why, through which channel. It stays as long as that is open.
 CREATE TABLE IF NOT EXISTS notifications (
   question_id TEXT NOT NULL,
   reason TEXT NOT NULL,
@@ -45,6 +45,11 @@ FROM notifications ORDER BY rowid
 -- Nobody has to be told any more: the question is answered.
 UPDATE notifications SET state = 'dropped', claimed_by = NULL, claimed_until = NULL
 WHERE question_id = ? AND state IN ('waiting', 'failed')
+
+-- name: forget
+-- Forget the oldest of what is settled, beyond so many rows: of questions nobody is asked any more.
+DELETE FROM notifications
+WHERE question_id = ? AND rowid <= (SELECT max(rowid) FROM notifications) - ?
 
 -- name: again
 -- Try what was given up once more from the start.

@@ -90,7 +90,7 @@ def _run(channel: Channel, message: Message, timeout_s: float) -> str:
 
 def without_secrets(text: str, url: str) -> str:
     """Return what a service said as one inert line in which no part of its url stands."""
-    pieces = {spelling for piece in _PIECES.split(url) for spelling in (piece, unquote(piece))}
+    pieces = {spelling for piece in _PIECES.split(url.partition("://")[2]) for spelling in (piece, unquote(piece))}
     for piece in sorted(pieces - _TELLING, key=len, reverse=True):
         if len(piece) >= _PIECE_LENGTH_MIN:
             text = text.replace(piece, "…")

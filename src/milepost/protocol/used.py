@@ -16,6 +16,7 @@ from typing import Any
 
 from milepost.protocol.limits import RATE_COUNT_MAX, Limits
 from milepost.records.model import (
+    EffectShadowed,
     ErrorRecord,
     IntentRecorded,
     Outcome,
@@ -126,6 +127,10 @@ def _verified(used: Used, r: StepVerified) -> None:
     used.succeed()
 
 
+def _shadowed(used: Used, r: EffectShadowed) -> None:
+    used.succeed()
+
+
 def _failed(used: Used, r: StepFailedNoted) -> None:
     used.fail(r.error, r.path, r.attempt)
 
@@ -155,6 +160,7 @@ _COUNTS: Mapping[type[Record], Callable[[Used, Any], None]] = {
     SpentRecorded: _spent,
     OutputRecorded: _output,
     StepVerified: _verified,
+    EffectShadowed: _shadowed,
     StepFailedNoted: _failed,
     IntentRecorded: _intended,
     OutcomeRecorded: _came_out,

@@ -16,6 +16,7 @@ from milepost.protocol.ops import (
     Now,
     Observe,
     Op,
+    Pace,
     SupplyResult,
     Verify,
     Wait,
@@ -25,8 +26,8 @@ from milepost.protocol.snapshot import parse_time
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.scope import RuntimeCall
 
-_LOOKS = (Now, Load, Observe, Body, Within)
-"""Changes nothing; a body other than the plan's comes after the record of its start, which is not among these."""
+_LOOKS = (Now, Load, Observe, Body, Within, Pace)
+"""Changes nothing that lasts; a body other than the plan's comes after the record of its start, none of these."""
 
 
 class Reached(Signal):

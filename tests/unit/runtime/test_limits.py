@@ -64,6 +64,7 @@ def test_what_a_killed_process_spent_counts(desk: Desk) -> None:
     desk.dies(plan, at="append:step_verified", phase="before", settled=True)
     with pytest.raises(LimitReached, match="4 of 4 cost"):
         desk.resume(plan)
+    assert ran == ["thought 0", "thought 0"]
     assert desk.snapshot().used.cost == Decimal(4)
 
 
