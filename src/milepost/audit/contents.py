@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import milepost
 from milepost.audit.lines import FORMAT, Content
 from milepost.records.model import Pointer, Record
 from milepost.records.rows import AnswerRow, CancelRow
 from milepost.records.written import decode_record
 from milepost.runtime.verify import Verdict
-from milepost.stores.contract import Head, StoredRecord
+from milepost.stores.contract import Head, RunRow, StoredRecord
 from milepost.views.summaries import summary
 from milepost.views.words import clock_time
 
@@ -48,6 +49,23 @@ class Heading:
     @property
     def proven(self) -> bool:
         return all(verdict.ok for verdict in self.verdicts)
+
+
+def heading_of_run(row: RunRow, verdicts: Sequence[Verdict], *, at: str, by: str, with_artifacts: bool) -> Heading:
+    """Return the heading of a run as its row stands: the file goes up to that head."""
+    return Heading(
+        milepost=milepost.__version__,
+        run_id=row.run_id,
+        task=row.task,
+        family=row.family,
+        seal_name=row.seal_name,
+        head_seq=row.head.seq,
+        head_seal=row.head.seal.hex(),
+        exported_at=at,
+        exported_by=by,
+        with_artifacts=with_artifacts,
+        verdicts=tuple(verdicts),
+    )
 
 
 def heading_content(heading: Heading) -> Content:

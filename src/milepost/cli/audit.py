@@ -5,24 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-import milepost
 from milepost.audit.checking import Checked
-from milepost.audit.contents import Heading
+from milepost.audit.contents import Heading, heading_of_run
 from milepost.audit.exporting import Export
 from milepost.audit.files import FORMS, check_file, write_file, write_record
 from milepost.audit.lines import Line
 from milepost.cli.opened import me, the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, table
-from milepost.errors import AuditUnproven, RefusedError
+from milepost.errors import AuditUnproven, RefusedError, UnavailableError
 from milepost.runtime.opening import check_key, row_of
 from milepost.runtime.verify import verify_run
-from milepost.stores.contract import RunRow, Store
 from milepost.views.opened import now_text, seal_key
 
 
@@ -30,7 +29,7 @@ class OneOrTheOther(click.Group):
     """`audit RUN` exports; `audit verify FILE` checks. A run called like a command: `audit export RUN`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "-h", "--help"):
+        if not args or args[0] not in (*self.commands, "-h", "--help"):
             args = ["export", *args]
         return super().parse_args(ctx, args)
 
@@ -71,31 +70,26 @@ def export(run_id: str, form: str | None, output: Path | None, with_artifacts: b
     store = the_store()
     row = row_of(store, run_id)
     check_key(row, seal_key())
-    heading = _heading(store, row, with_artifacts)
+    verdicts = verify_run(store, run_id, seal_key(), os.environ)
+    heading = heading_of_run(row, verdicts, at=now_text(), by=me(), with_artifacts=with_artifacts)
     chosen = form or (output.suffix.removeprefix(".") if output and output.suffix[1:] in FORMS else "jsonl")
     lines = Export(store, heading, row.cancel).lines(seal_key())
     if output is None:
         _to_stdout(lines, chosen)
     else:
-        write_file(lines, FORMS[chosen], output)
+        with _told(output, "written"):
+            write_file(lines, FORMS[chosen], output)
         _tell(heading, output, chosen, as_json)
     return 0 if heading.proven else RefusedError.exit_status
 
 
-def _heading(store: Store, row: RunRow, with_artifacts: bool) -> Heading:
-    return Heading(
-        milepost=milepost.__version__,
-        run_id=row.run_id,
-        task=row.task,
-        family=row.family,
-        seal_name=row.seal_name,
-        head_seq=row.head.seq,
-        head_seal=row.head.seal.hex(),
-        exported_at=now_text(),
-        exported_by=me(),
-        with_artifacts=with_artifacts,
-        verdicts=tuple(verify_run(store, row.run_id, seal_key(), os.environ)),
-    )
+@contextmanager
+def _told(file: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = f"{file} cannot be {what}: {error.strerror or error}"
+        raise UnavailableError(reason=reason, hint="Free space or permissions, or name another place.") from error
 
 
 def _to_stdout(lines: Iterator[Line], form: str) -> None:
@@ -124,7 +118,8 @@ def verify(file: Path, as_json: bool) -> int:
     Example:
       milepost audit verify october.html
     """
-    checked = check_file(file, seal_key())
+    with _told(file, "read"):
+        checked = check_file(file, seal_key())
     if as_json:
         emit(_object(file, checked))
     else:

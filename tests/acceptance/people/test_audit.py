@@ -142,3 +142,10 @@ def test_permissions_add_up_over_the_runs_of_a_task(done: Shell) -> None:
     spoilt = done.run("permissions", "--json")
     assert spoilt.status == 3
     assert set(spoilt.json["tasks"][0]["untrusted"]) == {"october", "november"}
+
+
+def test_a_file_that_cannot_be_written_is_no_bug(done: Shell) -> None:
+    """A folder that is not there, a word left out: told in a sentence, each with its status."""
+    assert done.run("audit", "october", "--output", "nowhere/october.html").status == 6
+    bare = done.run("audit")
+    assert (bare.status, "Missing argument 'RUN'" in bare.err) == (2, True)

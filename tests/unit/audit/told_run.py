@@ -10,7 +10,7 @@ from datetime import timedelta
 from clock import MovableClock
 
 from milepost import Applied, CannotTell, Found, Key, NotFound, QuestionError, Secret, StepFailed, effect, step, task
-from milepost.audit.contents import Heading
+from milepost.audit.contents import heading_of_run
 from milepost.audit.exporting import Export
 from milepost.audit.lines import Line
 from milepost.errors import AlreadyAnswered
@@ -97,19 +97,9 @@ def exported(
 ) -> Iterator[Line]:
     """Export the run as the command line does."""
     row = row_of(store, RUN)
-    heading = Heading(
-        milepost="0.1.0",
-        run_id=RUN,
-        task=row.task,
-        family=row.family,
-        seal_name=row.seal_name,
-        head_seq=row.head.seq,
-        head_seal=row.head.seal.hex(),
-        exported_at="2026-11-02T10:00:00.000000+00:00",
-        exported_by="ada@desk",
-        with_artifacts=with_artifacts,
-        verdicts=tuple(verify_run(store, RUN, seal_key, os.environ)) if verified else (),
-    )
+    verdicts = verify_run(store, RUN, seal_key, os.environ) if verified else ()
+    at = "2026-11-02T10:00:00.000000+00:00"
+    heading = heading_of_run(row, verdicts, at=at, by="ada@desk", with_artifacts=with_artifacts)
     return Export(store, heading, row.cancel).lines(seal_key)
 
 
