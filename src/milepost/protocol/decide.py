@@ -12,7 +12,7 @@ from typing import Any
 
 from milepost.errors import RefusedError
 from milepost.protocol.limits import Limits
-from milepost.protocol.ops import Ask
+from milepost.protocol.ops import Ask, Moment
 from milepost.protocol.outcomes import Found, NotFound
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import ask, listed, short
@@ -64,6 +64,7 @@ class World:
 
     at: str
     run_id: str
+    moment: Moment | None = None  # the same as `at`, by every clock
     refusal: RefusedError | None = None  # rule 1: corrupt, or the seal key is missing
     went_back_to: int | None = None  # the witness remembers more records than the store has
     witnessed: int = 0

@@ -51,7 +51,7 @@ def resolve(
     return False
 
 
-def foreseen(spec: EffectSpec | None, state: EffectState, now: datetime) -> tuple[str, str]:
+def foreseen(spec: EffectSpec | None, state: EffectState, now: Moment) -> tuple[str, str]:
     """Say what a resume will do about an open intent, asking nobody: `resolve` in words, with a state of `Finding`."""
     if state.answer is not None:
         return "ok", "would be settled as it was answered"
@@ -63,7 +63,7 @@ def foreseen(spec: EffectSpec | None, state: EffectState, now: datetime) -> tupl
         return "ask", "would ask: the code of the effect changed since"
     if spec.key_lifetime is None:
         return "ask", "would ask: nobody can look it up"
-    if _within_lifetime(spec.key_lifetime, state, Moment(now, "", 0.0)):
+    if _within_lifetime(spec.key_lifetime, state, now):
         return "ok", f"would be sent again with the same key, within its lifetime of {spec.key_lifetime}"
     return "ask", f"would ask: the lifetime of its key, {spec.key_lifetime}, is over or its age cannot be told"
 

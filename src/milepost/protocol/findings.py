@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from milepost.protocol.decide import World, asked_about_going_back, difference_of
 from milepost.protocol.doubt import foreseen
+from milepost.protocol.ops import Moment
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import listed
 from milepost.protocol.snapshot import Snapshot, parse_time
@@ -63,7 +64,8 @@ def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> 
         if w.refusal is not None:
             what = ("wait", "open")
         else:
-            what = foreseen(declared.get(state.path), state, parse_time(w.at))
+            now = w.moment or Moment(parse_time(w.at), w.at, 0.0)
+            what = foreseen(declared.get(state.path), state, now)
         intents.setdefault(what, []).append(f"{state.path} (key {send.intent.key})")
     if not intents:
         return Finding(3, "Intents", "ok", f"no open intent; {s.applied_count} effects applied")

@@ -8,6 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+from milepost.protocol.ops import Moment
+from milepost.protocol.snapshot import format_time
+
 
 class Clock(Protocol):
     def now(self) -> datetime:
@@ -37,6 +40,12 @@ class SystemClock:
 
     def about_to_wait(self, until: datetime) -> None:
         return None
+
+
+def moment(clock: Clock) -> Moment:
+    """Return what a clock says now."""
+    at = clock.now()
+    return Moment(at, format_time(at), clock.ticks(), clock.boot())
 
 
 @cache

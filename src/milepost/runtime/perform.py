@@ -40,6 +40,7 @@ from milepost.protocol.snapshot import format_time, parse_time
 from milepost.records.rows import ClaimRow
 from milepost.runtime import bodies, crash
 from milepost.runtime.active import ActiveRun
+from milepost.runtime.clock import moment
 from milepost.runtime.files import keep_path
 from milepost.runtime.journal import Entry
 from milepost.runtime.leases import me
@@ -54,8 +55,7 @@ WAKE_S = 1.0
 
 
 def now(run: ActiveRun, call: RuntimeCall, op: Now) -> Moment:
-    at = run.clock.now()
-    return Moment(at, format_time(at), run.clock.ticks(), run.clock.boot())
+    return moment(run.clock)
 
 
 def read_secrets(run: ActiveRun, call: RuntimeCall, op: ReadSecrets) -> None:

@@ -37,7 +37,7 @@ from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.adrive import drive_async, outlived
 from milepost.runtime.children import agent_of
-from milepost.runtime.clock import Clock, SystemClock
+from milepost.runtime.clock import Clock, SystemClock, moment
 from milepost.runtime.door import told
 from milepost.runtime.drive import drive
 from milepost.runtime.guard import watch_over
@@ -313,9 +313,11 @@ def _opening(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options
 
 def world_of(task: TaskSpec, opened: Opened, behind: tuple[int, int] | None, clock: Clock) -> World:
     """Return what is known of the world when a run is opened; the six rules ask for the rest."""
+    now = moment(clock)
     world = World(
-        at=format_time(clock.now()),
+        at=now.text,
         run_id=opened.row.run_id,
+        moment=now,
         refusal=opened.refusal,
         answers=opened.answers,
         cancel=opened.row.cancel,

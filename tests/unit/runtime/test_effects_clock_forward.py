@@ -12,6 +12,8 @@ from desk import Desk
 from milepost import Found, Key, NotFound, Retry, StepFailed, Task, effect, task
 from milepost.errors import OutcomeUnknown
 from milepost.protocol.ops import Moment
+from milepost.runtime.active import RunOptions
+from milepost.runtime.check import check_run
 from milepost.stores.memory import MemoryStore
 
 SETTLE = timedelta(seconds=30)
@@ -155,17 +157,19 @@ def test_a_key_does_not_grow_younger_by_a_clock_that_was_set_back(desk: Desk, tm
     provider = SlowProvider(clock)
 
     @effect(key_lifetime=timedelta(hours=24))
-    def pay(key: Key) -> str:
+    def pay_keyed(key: Key) -> str:
         return provider.apply()
 
     @task
     def plan() -> str:
-        return pay()
+        return pay_keyed()
 
     with pytest.raises(StepFailed):
         desk.run(plan)
     clock.move(timedelta(hours=25))
     clock.step(timedelta(hours=-24))
+    foreseen = check_run(plan.spec, "r", desk.store, RunOptions(store=desk.store, clock=clock))[2]
+    assert (foreseen.number, foreseen.state) == (3, "ask")
     with pytest.raises(OutcomeUnknown, match="lifetime"):
         desk.resume(plan)
     assert len(provider.applied) == 1
