@@ -314,6 +314,26 @@ def test_a_made_token_is_one_the_file_knows(tmp_path: Path) -> None:
     assert read_tokens(file) == {digest(done.stdout.strip()): Identity("ana@example", (), "console")}
 
 
+def test_the_browser_is_given_a_file_only_this_account_can_read(filled: Path, tmp_path: Path) -> None:
+    """A command line is seen by every account of a machine, and a token on it with it."""
+    seen = tmp_path / "seen"
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\nfile="${{1#file://}}"\nstat -c %a "$file" > {seen}\necho "$1" >> {seen}\ncat "$file" >> {seen}\n'
+    )
+    browser.chmod(0o700)
+    running = start_console(filled, "--open", BROWSER=str(browser))
+    token = running.token
+    with closing(running.visitor()):
+        stop(running)
+    mode, given, *page = seen.read_text().splitlines()
+    assert mode == "600"
+    assert given.startswith("file://")
+    assert token not in given
+    assert f"url=http://127.0.0.1:{running.port}/?token={token}" in "".join(page)
+    assert not Path(given.removeprefix("file://")).exists()
+
+
 def test_only_names_of_this_machine_are_loopback() -> None:
     assert [host for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost") if not is_loopback(host)] == []
     assert [host for host in ("0.0.0.0", "::", "10.0.0.1", "example.org", "") if is_loopback(host)] == []
