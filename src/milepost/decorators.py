@@ -32,6 +32,16 @@ Naming: TypeAlias = (
     | Callable[[Any, Any, Any, Any, Any, Any], Name]
 )
 """A function of the arguments. Not `Callable[..., Name]`, with which strict pyright knows no lambda's parameters."""
+Saying: TypeAlias = (
+    str
+    | Callable[[Any], str]
+    | Callable[[Any, Any], str]
+    | Callable[[Any, Any, Any], str]
+    | Callable[[Any, Any, Any, Any], str]
+    | Callable[[Any, Any, Any, Any, Any], str]
+    | Callable[[Any, Any, Any, Any, Any, Any], str]
+)
+"""A format string, or a function of the arguments."""
 Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
 
@@ -110,7 +120,7 @@ def step(
     approvers: Sequence[str] = (),
     approvals: int = 1,
     approval_expires: timedelta | None = None,
-    summary: str | Callable[..., str] | None = None,
+    summary: Saying | None = None,
 ) -> _StepDecorator: ...
 def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a step: calling it inside a run ends at a checkpoint.
@@ -160,7 +170,7 @@ def effect(
     approvers: Sequence[str] = (),
     approvals: int = 1,
     approval_expires: timedelta | None = None,
-    summary: str | Callable[..., str] | None = None,
+    summary: Saying | None = None,
 ) -> _EffectDecorator: ...
 def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function whose first parameter is a Key an effect: one write to an outside system.

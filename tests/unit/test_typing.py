@@ -98,6 +98,8 @@ async def find_async(key: Key, mismatch: Mismatch) -> Found[Receipt] | NotFound 
     key=lambda mismatch: mismatch.invoice_number, lookup=find, settle=timedelta(seconds=30),
     key_lifetime=timedelta(hours=24), retry=Retry(on=RateLimited, attempts=6), permission="accounting:write",
     rejected=ValueError, ref=lambda receipt: str(receipt.number), provider="accounting",
+    approve="before", approvers=("finance", "ana@host"), approvals=2, approval_expires=timedelta(hours=24),
+    summary=lambda mismatch: f"Post {mismatch.invoice_number}",
 )
 def post(key: Key, mismatch: Mismatch) -> Receipt:
     if not mismatch.amount:
@@ -245,6 +247,16 @@ def reasoned(x: int) -> int:
 
 @step(retry=Retry(on=3))  # planted: no exception class
 def retried(x: int) -> int:
+    return x
+
+
+@step(review="before")  # planted: a review comes after
+def reviewed(x: int) -> int:
+    return x
+
+
+@effect(approve="after")  # planted: an effect is approved before
+def approved(key: Key, x: int) -> int:
     return x
 
 
