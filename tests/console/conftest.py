@@ -59,7 +59,7 @@ class Console:
 def start_console(store: Path, *arguments: str, **environ: str) -> Console:
     """Start `milepost ui` and return once it listens."""
     command = [sys.executable, "-m", "milepost", "ui", "--port", "0", "--no-open", "--json", *arguments]
-    own = {**os.environ, "MILEPOST_STORE": str(store), "PYTHONPATH": str(PLANS.parent), **environ}
+    own = {**os.environ, "MILEPOST_STORE": str(store), **environ}
     process = subprocess.Popen(
         command, cwd=store.parent, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -19,6 +19,8 @@ from milepost.views.opened import now
 from milepost.views.words import ago, amount, clock_time, cost, counted, lasting, until
 
 ROOM = files("milepost.console")
+PRETTY_LENGTH_MAX = 100_000
+"""Characters of one JSON value that a page shows."""
 
 
 class _OwnTemplates(BaseLoader):
@@ -60,9 +62,23 @@ def lines(text: object) -> Markup:
 
 
 def pretty(value: Any) -> Markup:
-    """Show JSON indented and readable; what is not printable is escaped as JSON does, so that it can be edited."""
+    """Show JSON indented and readable; a very long one is cut, and says so."""
+    text = _json(value)
+    if len(text) > PRETTY_LENGTH_MAX:
+        left_out = f"… {len(text) - PRETTY_LENGTH_MAX:,} more characters: “This page as JSON” has them all"
+        text = f"{text[:PRETTY_LENGTH_MAX]}\n{left_out}"
+    return lines(text)
+
+
+def editable(value: Any) -> Markup:
+    """Show JSON whole, to be changed and sent back."""
+    return lines(_json(value))
+
+
+def _json(value: Any) -> str:
+    """Write JSON indented; what is not printable is escaped as JSON does, so that it stays JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
-    return lines("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def link(path: str, /, **query: object) -> str:
@@ -84,6 +100,7 @@ FILTERS = {
     "amount": amount,
     "clock": clock_time,
     "cost": cost,
+    "editable": editable,
     "lasting": lasting,
     "lines": lines,
     "pretty": pretty,

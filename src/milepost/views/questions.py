@@ -77,6 +77,10 @@ def next_words(row: QuestionRow) -> str:
     )
 
 
+TOGETHER_MAX = 1000
+"""Questions that are offered to be answered in one go; the oldest."""
+
+
 def together(rows: Sequence[QuestionRow]) -> list[dict[str, Any]]:
     """Return questions that may be answered in one go: of one run and kind, about calls of one name."""
     found: dict[tuple[str, str, str], list[QuestionRow]] = {}
@@ -88,8 +92,9 @@ def together(rows: Sequence[QuestionRow]) -> list[dict[str, Any]]:
             "kind": kind,
             "name": name,
             "count": len(group),
+            "left_out": max(len(group) - TOGETHER_MAX, 0),
             "choices": [choice["name"] for choice in question_object(group[0])["choices"] if not choice["needs"]],
-            "questions": [question_object(row) for row in group],
+            "questions": [question_object(row) for row in group[:TOGETHER_MAX]],
         }
         for (run_id, kind, name), group in found.items()
     ]

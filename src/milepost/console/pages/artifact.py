@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from milepost.console.pages.asked import Asked
 from milepost.console.wiring import Console
-from milepost.errors import ArtifactUnknown
+from milepost.errors import ArtifactUnknown, MisuseError
 from milepost.records.model import Pointer
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened
@@ -16,7 +16,7 @@ from milepost.runtime.trust import files_listed, pointers
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 SIZE_MAX = 256 * 1024 * 1024
-"""Bytes of an artifact that are sent; a larger one is named by its place."""
+"""Bytes of an artifact that are sent."""
 
 
 def send(console: Console, asked: Asked) -> Response:
@@ -27,6 +27,9 @@ def send(console: Console, asked: Asked) -> Response:
     if found is None:
         raise ArtifactUnknown(run_id=opened.row.run_id, digest=wanted[:80])
     what, pointer = found
+    if pointer.size > SIZE_MAX:
+        reason = f"it has {pointer.size:,} bytes; the console sends up to {SIZE_MAX:,}"
+        raise MisuseError(reason=reason, hint=f"Take it from the store's folder {console.store.folder}, by its digest.")
     data = Artifacts(console.store, opened.row.run_id, snapshot=opened.snapshot).load(pointer, what)
     return Response(data, media_type="application/octet-stream", headers=_headers(what, wanted))
 

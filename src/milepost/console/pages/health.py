@@ -14,6 +14,8 @@ from milepost.views.opened import stands
 
 RUNS_MAX = 200
 """Newest runs that are told about."""
+RECORDS_MAX = 200_000
+"""Records they may have together; the newest run is always told about."""
 KEPT_MAX = 2000
 _kept: dict[tuple[str, str, bytes], RunFacts] = {}
 """Facts by store, run and sealed head: a journal that did not grow is not read again."""
@@ -23,10 +25,22 @@ def gather(console: Console, asked: Asked) -> dict[str, Any]:
     """Return the facts of the newest runs, summed and by day."""
     task = asked.text("task") or None
     which = {"task": task} if task else {}
-    rows = list(islice(all_runs(console.store, **which), RUNS_MAX))
+    rows = _newest(console, which)
     found = health([_facts(console, row) for row in rows])
     died = [row.run_id for row in rows if stands(console.store, row).word == "died"]
     return {**found, "task": task, "runs_max": RUNS_MAX, "died_now": died}
+
+
+def _newest(console: Console, which: dict[str, str]) -> list[RunRow]:
+    """Return the newest runs, as many as can be read in a moment."""
+    found: list[RunRow] = []
+    records = 0
+    for row in islice(all_runs(console.store, **which), RUNS_MAX):
+        records += row.head.seq
+        if found and records > RECORDS_MAX:
+            break
+        found.append(row)
+    return found
 
 
 def _facts(console: Console, row: RunRow) -> RunFacts:

@@ -22,14 +22,13 @@ from milepost.views.errors import error_object
 from milepost.views.evidence import evidence_of
 from milepost.views.opened import now_text, seal_key
 from milepost.views.questions import (
+    TOGETHER_MAX,
     answer_object,
     evidence_parts,
     next_words,
     question_object,
 )
 
-ANSWERS_MAX = 1000
-"""Questions answered by one form."""
 NOTE_LENGTH_MAX = 2000
 
 
@@ -87,7 +86,7 @@ def answer(console: Console, by: Identity, form: Mapping[str, Sequence[str]]) ->
 
     Crash: each answer as if not given, or given.
     """
-    ids = list(form.get("question", ()))[:ANSWERS_MAX]
+    ids = list(form.get("question", ()))[:TOGETHER_MAX]
     choice, note = _one(form, "choice"), _one(form, "note")[:NOTE_LENGTH_MAX]
     told = Answered()
     for question_id in ids:
