@@ -42,6 +42,7 @@ def test_the_wheel_holds_what_the_library_reads(wheel: Path) -> None:
         "milepost/stores/sqlite/schema.sql",
         "milepost/stores/sqlite/queries.sql",
         "milepost/stores/sqlite/migrations/0001_initial.sql",
+        "milepost/audit/page.css",
         "milepost/examples/invoices/reconcile.py",
         "milepost/examples/invoices/month/truth.json",
     ):

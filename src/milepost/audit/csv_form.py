@@ -15,6 +15,8 @@ from milepost.audit.plain import plain
 
 COLUMNS = ("line", "is", "seq", "at", "kind", "path", "who", "says", "key", "ref", "digest", "seal", "sealed")
 """`sealed` holds the whole line as JSON; the others show what is in it."""
+MARK = "\ufeff"
+"""Begins the file: without it a spreadsheet does not know that this is UTF-8."""
 _STARTS = re.compile("(^|[,;\t|])(?=['=+\\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 """Where a formula could start: in front of a cell, or behind what another spreadsheet takes for the end of one."""
 _SEALED = ',"{""line"":'
@@ -24,7 +26,7 @@ _STARTED = re.compile("(^|[,;\t|])'(?=['=+\\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 def rendered(lines: Callable[[], Iterator[Line]]) -> Iterator[str]:
     """Yield the file a line at a time."""
-    yield _row(COLUMNS)
+    yield _first()
     for line in lines():
         yield _row([*(_shown(line.content.get(name)) for name in COLUMNS[:-1]), harmless(line.text)])
 
@@ -38,7 +40,7 @@ def line_text(physical: str) -> str | None:
     _, found, rest = physical.rpartition(_SEALED)
     if found:
         return as_it_was('{"line":' + rest.removesuffix('"\r\n').replace('""', '"'))
-    if physical != _row(COLUMNS):
+    if physical != _first():
         raise ValueError("it is no row of an audit record")
     return None
 
@@ -51,6 +53,10 @@ def harmless(cell: str) -> str:
 def as_it_was(cell: str) -> str:
     """Take the apostrophes off again."""
     return _STARTED.sub(r"\1", cell)
+
+
+def _first() -> str:
+    return MARK + _row(COLUMNS)
 
 
 def _row(cells: tuple[str, ...] | list[str]) -> str:

@@ -40,7 +40,7 @@ def _rendered_jsonl(lines: Lines) -> Iterator[str]:
 
 FORMS = {
     "jsonl": Form(b'{"line":', _rendered_jsonl, lambda physical: physical.removesuffix("\n")),
-    "csv": Form(b'"line",', csv_form.rendered, csv_form.line_text),
+    "csv": Form(csv_form.MARK.encode() + b'"line",', csv_form.rendered, csv_form.line_text),
     "html": Form(b"<!doctype html>", html_form.rendered, html_form.line_text),
 }
 
