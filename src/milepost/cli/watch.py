@@ -94,6 +94,7 @@ _SAYS: dict[str, Callable[[dict[str, Any]], str]] = {
         f"left alone after {event['starts']} starts without a checkpoint; `milepost resume` tries once more"
     ),
     "told": _told,
+    "trouble": lambda event: f"looks again in a while: {event['error']}",
     "stopping": lambda event: f"signal {event['signal']}: {event['runs']} runs stop in order",
     "stopped": lambda event: "stopped",
 }

@@ -9,12 +9,13 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from milepost.config import Config
-from milepost.errors import MilepostError
+from milepost.errors import MilepostError, RefusedError
 from milepost.notify.channels import Channel, channels
 from milepost.notify.due import Due, due, next_moment
 from milepost.notify.message import Message, Reason, bundle_message
@@ -58,7 +59,7 @@ class Notifier:
         """Send what is due, and return after that or after so long (`within`); what was not sent stays due.
 
         Crash: a notification is claimed; when its claim has run out, it is sent by whoever delivers next.
-        Raises: StoreUnavailable, CorruptRecord, when the store or the outbox cannot be read or written.
+        Raises: StoreUnavailable when the store or the outbox cannot be read or written.
         """
         delivery = Delivery()
         parcels = self._parcels()
@@ -71,15 +72,23 @@ class Notifier:
         """Return when there is something to send again: a reminder, an escalation or another attempt."""
         if not self.config.notify.reaches_somebody:
             return None
-        later = next_moment(unanswered(self.store), self.config.notify, self._now())
+        later = next_moment(self._open(), self.config.notify, self._now())
         again = [parse_time(row.next_at) for row in self.outbox.all() if row.state is State.WAITING]
         return min([*again, *([later] if later is not None else [])], default=None)
+
+    def _open(self) -> list[QuestionRow]:
+        """Return the open questions of every run whose questions can be trusted; of the others `resume` tells."""
+        found: list[QuestionRow] = []
+        for run_id in sorted({row.run_id for row in self.store.questions()}):
+            with suppress(RefusedError):
+                found += unanswered(self.store, run_id)
+        return found
 
     def _parcels(self) -> list[Parcel]:
         """Note what is due, let go of what is answered, and return what may be sent now."""
         if not self.config.notify.reaches_somebody:
             return []
-        now, questions, rows = self._now(), unanswered(self.store), self.outbox.all()
+        now, questions, rows = self._now(), self._open(), self.outbox.all()
         self._tidy(rows, questions)
         known = {_key(row): row for row in rows}
         found = list(due(questions, self.config.notify, self.ways, now))

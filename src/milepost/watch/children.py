@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from milepost.errors import UnavailableError
+
+NO_ROOM = "Free memory, processes or file descriptors; the watch tries again by itself."
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -35,10 +38,14 @@ class Children:
         """Resume a run in a process of its own, whose output goes to our stderr; return its process id.
 
         Crash: it goes on without us, and whoever watches next finds the run worked on.
+        Raises: UnavailableError when this machine has no room for another process.
         """
         command = [sys.executable, "-m", "milepost", "resume", "--no-wait", "--plain", "--", run_id]
         environ = {**os.environ, "MILEPOST_STORE": self._location}
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, env=environ, process_group=0)
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, env=environ, process_group=0)
+        except OSError as error:
+            raise UnavailableError(reason=f"no process can be started: {error.strerror}", hint=NO_ROOM) from error
         self._processes[run_id] = process
         return process.pid
 

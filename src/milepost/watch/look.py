@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from milepost.errors import RefusedError
 from milepost.protocol.snapshot import parse_time
 from milepost.records.model import RunStatus
 from milepost.runtime.opening import read_snapshot
@@ -52,13 +53,17 @@ class Looker:
 
     def _seen(self, row: RunRow, *, at_once: bool = False) -> Seen:
         until = self._waits_until(row)
-        if until is not None and until > self._now() and not at_once:
-            word = "waiting"
-        else:
-            word = standing(self._store, row, self._seal_key, self._now()).word
+        is_waiting = until is not None and until > self._now() and not at_once
+        word = "waiting" if is_waiting else self._word(row)
         brought = row.progress.verified_count + row.progress.applied_count
         token = row.held.token if row.held is not None else 0
         return Seen(row.run_id, word, row.head.seq, token, brought)
+
+    def _word(self, row: RunRow) -> str:
+        try:
+            return standing(self._store, row, self._seal_key, self._now()).word
+        except RefusedError:
+            return "refused"  # its questions were altered: `resume` says so; it keeps no other run from going on
 
     def _waits_until(self, row: RunRow) -> datetime | None:
         if row.progress.status is not RunStatus.WAITING or row.held is not None or row.cancel is not None:

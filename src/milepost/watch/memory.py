@@ -10,6 +10,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
+from milepost.stores.sqlite.faults import translated
 from milepost.watch.tries import Tries
 
 
@@ -27,6 +28,7 @@ class Memory:
         """Remember the tries of a run, or forget them. Crash: the file of before, or the new one, whole.
 
         Not flushed: after a power cut the count may be older, and the bound is reached a little later.
+        Raises: StoreUnavailable.
         """
         if self._tries.get(run_id) == tries:
             return
@@ -34,6 +36,10 @@ class Memory:
             self._tries.pop(run_id)
         else:
             self._tries[run_id] = tries
+        with translated(str(self.path), "remember starts"):
+            self._write()
+
+    def _write(self) -> None:
         fresh = self.path.with_name(f"{self.path.name}.fresh")
         fresh.touch(mode=0o600)
         fresh.write_text(json.dumps({name: asdict(found) for name, found in self._tries.items()}), encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from milepost.config import WatchConfig
-from milepost.errors import StoreUnavailable
+from milepost.errors import UnavailableError
 from milepost.notify.delivery import Notifier
 from milepost.protocol.snapshot import parse_time
 from milepost.watch.children import Children, Signals
@@ -50,7 +50,9 @@ class Supervisor:
         self._children = Children(str(store))
         self._telling = Telling(watched.notifier)
         self._signals = Signals()
+        self._once = False
         self._said_given_up: set[str] = set()
+        self._not_told: dict[str, str] = {}
         self._stop: int | None = None
         self._version: object = None
         self._look_at: datetime | None = None  # None: at once
@@ -60,20 +62,21 @@ class Supervisor:
 
         Crash: the runs go on without a watch; the next one remembers how often each was started.
         """
+        self._once = once
         with self._signals.heard_here():
             self._w.say({"event": "watching"})
-            while not self._is_over(once):
+            while not self._is_over():
                 self._round()
-                if not self._is_over(once):
+                if not self._is_over():
                     self._signals.sleep(self._pause())
             self._w.say({"event": "stopped", "signal": self._stop})
         return self._stop or 0
 
-    def _is_over(self, once: bool) -> bool:
+    def _is_over(self) -> bool:
         self._hear_stops()
         if len(self._children):
             return False
-        return self._stop is not None or (once and self._look_at is not None and not self._telling.is_busy)
+        return self._stop is not None or (self._once and self._look_at is not None and not self._telling.is_busy)
 
     def _round(self) -> None:
         """Do everything that can be done now without waiting."""
@@ -81,10 +84,19 @@ class Supervisor:
         self._note_ends()
         self._note_told()
         if self._stop is None:
-            with suppress(StoreUnavailable):  # a store that is busy is looked at again in the next round
-                self._look_if_needed()
+            self._look_if_possible()
 
     # ── looking and starting ──
+
+    def _look_if_possible(self) -> None:
+        """Look, if there is reason to; what is away (the store, room for a process) is tried again a while later."""
+        try:
+            self._look_if_needed()
+        except UnavailableError as error:
+            if self._once:
+                raise
+            self._look_at = self._w.now() + timedelta(seconds=LOOK_S)
+            self._w.say({"event": "trouble", "error": str(error)})
 
     def _look_if_needed(self) -> None:
         version, now = self._w.changed(), self._w.now()
@@ -143,8 +155,10 @@ class Supervisor:
 
     def _note_ends(self) -> None:
         for run_id, status in self._children.ended():
-            self._look_at = None
-            self._w.say({"event": "ended", "run_id": run_id, "status": status, **self._after(run_id, status)})
+            self._look_at, after = None, Event()
+            with suppress(UnavailableError):  # a start whose end was not noted: the next look counts it
+                after = self._after(run_id, status)
+            self._w.say({"event": "ended", "run_id": run_id, "status": status, **after})
 
     def _after(self, run_id: str, status: int) -> Event:
         """Remember how a start ended. Crash: a start whose end nobody has seen, which counts."""
@@ -158,8 +172,12 @@ class Supervisor:
 
     def _note_told(self) -> None:
         delivery = self._telling.finished()
-        if delivery is not None and (delivery.sent or delivery.failed):
+        if delivery is None:
+            return
+        if delivery.sent or (delivery.failed and delivery.failed != self._not_told):
             self._w.say({"event": "told", "channels": sorted(set(delivery.sent)), "failed": delivery.failed})
+        if delivery.sent or delivery.failed:
+            self._not_told = delivery.failed  # the same trouble is said once
 
     def _hear_stops(self) -> None:
         while (number := self._signals.next_stop()) is not None:
