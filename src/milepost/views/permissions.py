@@ -32,12 +32,13 @@ class Permission:
     refused: int = 0
     refused_at: str = ""
     shadowed: int = 0  # sends of shadow runs that would have used it
+    wanted_at: str = ""  # used or shadowed last
     effects: set[str] = field(default_factory=set)
 
     @property
     def stands(self) -> str:
-        """Say it in a word: used, never used, refused (wanted and not held)."""
-        if self.refused and not self.held:
+        """Say it in a word, by what happened last: used, refused (wanted and not held); or never used."""
+        if self.refused_at > self.wanted_at:
             return "refused"
         return "used" if self.used or self.shadowed else "never used"
 
@@ -67,6 +68,7 @@ class Permissions:
             case EffectShadowed(permission=str(name)):
                 found = self._of(name)
                 found.shadowed += 1
+                found.wanted_at = max(found.wanted_at, record.at)
                 found.effects.add(record.effect)
             case EffectRefused(permission=name):
                 self._refuse(self._of(name), record.effect, record.at)
@@ -84,6 +86,7 @@ class Permissions:
     def _use(self, found: Permission, effect: str, at: str) -> None:
         found.used += 1
         found.used_at = max(found.used_at, at)
+        found.wanted_at = max(found.wanted_at, at)
         found.effects.add(effect)
 
     def _refuse(self, found: Permission, effect: str, at: str) -> None:
