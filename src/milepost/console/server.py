@@ -126,6 +126,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(CONNECTIONS_MAX)  # from here on a browser is heard, if not answered yet
     except OSError as error:
         listening.close()
         raise ConsoleRefused(
