@@ -1,9 +1,9 @@
 """Kill at every crash point, resume in a new process, compare with the undisturbed reference.
 
-One plan as `def` and as `async def`, against a provider in six characters. Two combinations are killed at every
-point; the others where the provider's character can matter, which is while a send is under way (the asynchronous
-ones at a seeded sample of that), and at a seeded sample of the rest. Compared are artifacts, provider records and
-counts; never wording, never times.
+One plan as `def` and as `async def`, against a provider in six characters. One combination is killed at every point,
+its asynchronous twin at each kind of point; the others where the provider's character can matter, which is while a send
+is under way, and at a seeded sample of the rest: `make soak` (harness `crash_points`) has all of them. Compared are
+artifacts, provider records and counts; never wording, never times.
 """
 
 from __future__ import annotations

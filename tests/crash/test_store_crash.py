@@ -46,11 +46,17 @@ def start(path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     yield begin
     for child in started:
         child.kill()
-        child.communicate()
+        with child:
+            pass
 
 
 def lines(child: subprocess.Popen[str]) -> list[str]:
-    out, _ = child.communicate(timeout=PATIENCE_S)
+    """Return what it says from here on; `communicate` would pass by what `readline` has taken from the pipe already."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.close()
+    out = child.stdout.read()
+    child.wait(PATIENCE_S)
     return out.splitlines()
 
 

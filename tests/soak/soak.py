@@ -20,6 +20,7 @@ ROOMS = [str(HERE), *(str(HERE.parent / room) for room in ("", "crash", "propert
 QUICK = "/dev/shm"
 """A file system in memory: a kill proves order, never fsync; what a power cut leaves is rebuilt from a trace."""
 NAMES = (
+    "crash_points",
     "syscalls",
     "call_faults",
     "demo_calls",
