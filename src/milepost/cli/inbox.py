@@ -16,12 +16,15 @@ from milepost.runtime.answering import asked, find_question, settling
 from milepost.runtime.opening import row_of
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow, Store
-from milepost.views.approvals import approval_lines, approval_object
+from milepost.views.approvals import approval_lines, approval_object, evidence_in_order, request_of
 from milepost.views.evidence import evidence_lines, evidence_of
 from milepost.views.inert import inert
 from milepost.views.opened import now
 from milepost.views.questions import answer_object, question_object
 from milepost.views.words import ago, clock_time
+
+REQUEST_LENGTH_MAX = 300
+"""Characters of a request that the command which edits it begins with; a longer one is left to be written."""
 
 
 @click.command("inbox")
@@ -66,11 +69,11 @@ def _one(store: Store, row: QuestionRow, as_json: bool) -> int:
     say(f"{row.question_id} · {row.kind} · run {row.run_id} (task {row_of(store, row.run_id).task})")
     say(f"asked {clock_time(row.asked_at)}" + (f", about {row.path}" if row.path else ""))
     say(f"\n{inert(row.sentence)}\n", lines=True)
-    for line in evidence_lines(evidence):
+    for line in evidence_lines(evidence_in_order(evidence)):
         say(line)
     for line in approval_lines(approval):
         say(line)
-    _say_choices(row) if stands is None else _say_answer(stands)
+    _say_choices(row, request_of(evidence)) if stands is None else _say_answer(stands)
     return 0
 
 
@@ -79,14 +82,15 @@ def _say_answer(stands: AnswerRow) -> None:
     say(f"Answered {stands.choice} by {stands.by} at {clock_time(stands.at)}{why}")
 
 
-def _say_choices(row: QuestionRow) -> None:
+def _say_choices(row: QuestionRow, request: str | None) -> None:
     for choice in asked(row).choices:
         say(f"  {choice.name}: {choice.does}")
-        say(f"      {answer_command(row.question_id, choice)}")
+        say(f"      {answer_command(row.question_id, choice, request)}")
     say(f"Then: milepost resume {shlex.quote(row.run_id)}")
 
 
-def answer_command(question_id: str, choice: Choice) -> str:
-    """Return the command that gives an answer, with what the choice takes."""
-    needs = {"ref": " [--ref PROVIDERS_ID]", "result": " --result JSON", "request": " --request JSON"}
+def answer_command(question_id: str, choice: Choice, request: str | None = None) -> str:
+    """Return the command that gives an answer, with what the choice takes; an edit begins with what was asked about."""
+    begins = shlex.quote(inert(request)) if request is not None and len(request) <= REQUEST_LENGTH_MAX else "JSON"
+    needs = {"ref": " [--ref PROVIDERS_ID]", "result": " --result JSON", "request": f" --request {begins}"}
     return f"milepost answer {question_id} {choice.name}" + "".join(needs[name] for name in choice.needs)

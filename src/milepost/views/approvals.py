@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -37,14 +38,30 @@ def approval_lines(found: dict[str, Any]) -> list[str]:
     """Say who may approve, who has, and how long it holds: nothing for what is no approval."""
     if not found:
         return []
-    who = ", ".join(found["approvers"]) or "anybody but the agent"
-    lines = [f"{counted(found['approvals'], 'approval')} of {who}; not {', '.join(found['not']) or 'the agent'}"]
-    lines += [f"{a['choice']} by {a['by']} at {clock_time(a['at'])}{_why(a)}" for a in found["given"]]
+    who, agents = ", ".join(found["approvers"]) or "anybody", ", ".join(found["not"]) or "the agent"
+    lines = [f"Needs {counted(found['approvals'], 'approval')} of {who}, but not of {agents}."]
+    lines += [f"  {a['choice']} by {a['by']} at {clock_time(a['at'])}{_why(a)}" for a in found["given"]]
     if found["until"] is not None:
-        lines.append(f"what is given holds until {clock_time(found['until'])}")
+        lines.append(f"  What is given holds until {clock_time(found['until'])}.")
     elif found["holds_s"] is not None:
-        lines.append(f"an approval holds {lasting(found['holds_s'])} from when it is given")
-    return lines
+        lines.append(f"  An approval holds {lasting(found['holds_s'])} from when it is given, until it is used.")
+    return [*lines, ""]
+
+
+def evidence_in_order(evidence: Any) -> Any:
+    """Return the evidence of an approval as people read it: what is new and the exact request first, digests last."""
+    if not isinstance(evidence, dict) or "binding" not in evidence:
+        return evidence
+    first = [name for name in ("asked_anew", "edited_by", "request", "output") if name in evidence]
+    rest = [name for name in evidence if name not in (*first, "binding", "summary")]
+    return {name: evidence[name] for name in (*first, *rest, "binding")}
+
+
+def request_of(evidence: Any) -> str | None:
+    """Return the arguments that were asked about, as an edit of them begins: JSON in one line."""
+    request = evidence.get("request") if isinstance(evidence, dict) else None
+    arguments = request.get("arguments") if isinstance(request, dict) else None
+    return json.dumps(arguments, ensure_ascii=False) if arguments else None
 
 
 def _why(given: dict[str, Any]) -> str:

@@ -37,9 +37,18 @@ def test_a_person_is_shown_what_exactly_will_be_sent_and_allows_it(office: Shell
     ended = asks(office)
     assert "Pay 10 EUR to ada" in ended.err
     shown = office.run("inbox", office.question()).out
-    for words in ("Pay 10 EUR to ada", "request:", "amount: 10", "binding:", "versions:", "1 approval of anybody"):
+    for words in (
+        "Pay 10 EUR to ada",
+        "request:",
+        "amount: 10",
+        "binding:",
+        "versions:",
+        "1 approval of anybody",
+        "edit --request '{",
+    ):
         assert words in shown
-    assert f"not agent:payday@{platform.node()}" in shown
+    assert f"but not of agent:payday@{platform.node()}" in shown
+    assert shown.index("request:") < shown.index("binding:")
     found = office.run("inbox", office.question(), "--json").json
     assert found["approval"]["given"] == []
     assert found["evidence"]["request"] == {"arguments": {"amount": 10, "payee": "ada"}}
