@@ -73,7 +73,7 @@ def answer_question(
     row = find_question(store, question_id)
     question, run = asked(row), row_of(store, row.run_id)
     _check_needs(question_id, _chosen(question, choice), {"ref": ref, "result": result, "request": request})
-    refuse_the_agent(store, question, by)
+    refuse_the_agent(store, row.run_id, question, by)
     given = AnswerRow(
         question_id,
         row.run_id,

@@ -7,12 +7,13 @@ it. What it could do under a person's own account once its process is gone, no p
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from milepost.errors import AnswerRefused
 from milepost.records.identity import Identity
-from milepost.records.model import QuestionAsked, RunStatus
+from milepost.records.model import QuestionAsked, QuestionKind, RunStarted, RunStatus
+from milepost.records.written import decode_record
 from milepost.runtime.children import started_by_a_run
 from milepost.runtime.leases import active_runs, is_on_this_machine
 from milepost.stores.contract import Store
@@ -39,10 +40,10 @@ def is_same_person(one: str, other: str) -> bool:
     return Identity(one).user.casefold() == Identity(other).user.casefold()
 
 
-def refuse_the_agent(store: Store, question: QuestionAsked, by: Identity) -> None:
+def refuse_the_agent(store: Store, run_id: str, question: QuestionAsked, by: Identity) -> None:
     """Refuse an answer of whoever runs the task, or from inside of a run. Raises: AnswerRefused."""
     reason = ""
-    if by.name in question.about.get("agents", ()):
+    if by.name in _agents(store, question, run_id):
         reason = f"{by.name} runs the task, and nobody allows what they ask for themselves"
     elif active_runs():
         reason = "a run is active in this process: whoever answers must be outside of it"
@@ -52,6 +53,18 @@ def refuse_the_agent(store: Store, question: QuestionAsked, by: Identity) -> Non
         reason = f"this process was started by run {above}: whoever answers must be outside of it"
     if reason:
         raise AnswerRefused(question_id=question.question_id, reason=reason)
+
+
+def _agents(store: Store, question: QuestionAsked, run_id: str) -> Sequence[str]:
+    """Return who or what ran a run until it asked. An approval says so itself; else it is whoever began the run."""
+    if question.question_kind == QuestionKind.APPROVAL:
+        return [str(name) for name in question.about["agents"]]
+    try:
+        (first,) = store.records(run_id, chain="", limit=1)
+        started = decode_record(first.kind, first.body)
+    except (KeyError, TypeError, ValueError):
+        return ()  # such a run is refused when it is resumed, whoever answered
+    return (started.agent,) if isinstance(started, RunStarted) and started.agent else ()
 
 
 def _run_above(store: Store) -> str | None:

@@ -160,6 +160,15 @@ def test_an_approval_expires_before_it_is_used(desk: Desk, provider: Provider) -
     assert desk.resume(plan) == "receipt-1"
 
 
+def test_an_approval_from_a_clock_a_little_ahead_holds(desk: Desk, provider: Provider) -> None:
+    """Whoever answered sits at another machine; clocks differ by seconds."""
+    plan = approving(provider, approval_expires=HOLDS)
+    asks(desk, plan)
+    says(desk, ADA, "approve")
+    desk.clock.move(timedelta(minutes=-1))
+    assert desk.resume(plan) == "receipt-1"
+
+
 def test_an_approval_whose_age_cannot_be_told_has_expired(desk: Desk, provider: Provider) -> None:
     """A clock that was set back: nobody knows how old the approval is."""
     plan = approving(provider, approval_expires=HOLDS)
@@ -308,6 +317,17 @@ def test_the_agent_does_not_allow_what_it_asks(desk: Desk, provider: Provider) -
         says(desk, ADA, "approve")
     says(desk, BOB, "approve")
     assert desk.resume(approving(provider)) == "receipt-1"
+
+
+def test_the_agent_answers_no_other_question_either(desk: Desk, provider: Provider) -> None:
+    """That it happened, said by whoever should have done it, is no evidence."""
+    plan = posting(provider).options(environ={"MILEPOST_AGENT": "ada@office"})
+    desk.dies(plan, "INV-7", at="send")
+    with pytest.raises(OutcomeUnknown):
+        desk.resume(plan)
+    with pytest.raises(AnswerRefused, match="ada@office runs the task"):
+        says(desk, ADA, "not-applied")
+    says(desk, BOB, "not-applied")
 
 
 # ── edits ───────────────────────────────────────────────────────────────────────────────────────────
