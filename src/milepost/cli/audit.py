@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -102,7 +103,8 @@ def _tell(heading: Heading, output: Path, form: str, as_json: bool) -> None:
         about = {"run_id": heading.run_id, "file": str(output), "format": form, "records": heading.head_seq}
         emit({**about, "ok": heading.proven, "verdicts": [asdict(verdict) for verdict in heading.verdicts]})
         return
-    note(f"{output}: run {heading.run_id}, {heading.head_seq} records; `milepost audit verify {output}` checks it.")
+    check = f"milepost audit verify {shlex.quote(str(output))}"
+    note(f"{output}: run {heading.run_id}, {heading.head_seq} records; `{check}` checks it.")
     for verdict in heading.verdicts:
         if not verdict.ok:
             note(f"not proven: {verdict.what}: {verdict.found}")
