@@ -18,7 +18,6 @@ import httpx2 as httpx
 import pytest
 
 PLANS = Path(__file__).with_name("plans.py")
-pytest.importorskip("starlette", reason="the console extra is not installed")
 
 
 @dataclass

@@ -133,7 +133,7 @@ def fill(location: str) -> None:
     with suppress(OutcomeUnknown):
         hostile.options(store=store).resume("hostile")
     hostile.options(store=store, shadow=True).run("hostile-shadow", text=HOSTILE)
-    for name in ("pays-1", "pays-2"):
+    for name in ("pays-1", "pays-2", "pays-3"):
         with suppress(ApprovalNeeded):
             settle.options(store=store).run(name, people=["Ana"])
     with suppress(ApprovalNeeded):

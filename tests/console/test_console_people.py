@@ -204,6 +204,17 @@ def test_items_of_a_map_are_answered_together(named: Console) -> None:
         assert "1 answer recorded, 3 refused" in again.text
 
 
+def test_a_console_that_a_run_started_takes_no_answers(filled: Path) -> None:
+    """SEC-10. An agent cannot open a door of its own and walk through it; it may look."""
+    running = start_console(filled, MILEPOST_RUN="1 pays-1")
+    with closing(running.visitor()) as agent:
+        question = question_of(agent, "pays-3")
+        answer = send_answer(agent, question=question, choice="approve")
+        assert answer.status_code == 409
+        assert "this process was started by run pays-1" in answer.text
+    stop(running)
+
+
 # ── a proxy ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -267,6 +278,15 @@ def test_the_command_says_why_it_does_not_listen(filled: Path) -> None:
     assert done.returncode == 3
     assert done.stderr.startswith("console-refused: ")
     assert "tokens_file" in done.stderr
+
+
+def test_without_the_extra_the_command_names_it(tmp_path: Path) -> None:
+    """An installation without the console says how to get it, before it looks for a store."""
+    program = "import sys; sys.modules['uvicorn'] = None; from milepost.cli.main import main; main(['ui'])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "`milepost ui` needs uvicorn" in done.stderr
+    assert "pip install 'milepost[console]'" in done.stderr
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from typing import Any
 
 CHILD_S = 30.0
 """Seconds a child may take."""
+TURN_S = 10.0
+"""Seconds a page waits until it may ask a child."""
 CHILDREN_MAX = 2
 """Children at once; more wait their turn."""
 CHECKED = ("result", "request")
@@ -59,8 +61,7 @@ class Children:
         options = [f"--{name}={value}" for name, value in given.items() if value is not None and name in CHECKED]
         if sum(map(len, options)) > CHECKED_LENGTH_MAX:
             return Said(dict(given))  # too long for a command line: the resume checks it
-        with self._turns:
-            return self._ask(["answer", "--check", "--json", *options, "--", question_id, choice], Path.cwd())
+        return self._in_turn(["answer", "--check", "--json", *options, "--", question_id, choice], Path.cwd())
 
     def forget(self) -> None:
         """Forget what was kept: a file of the user's may be another now."""
@@ -70,13 +71,21 @@ class Children:
         kept = self._kept.get(key)
         if kept is not None:
             return kept
-        with self._turns:
-            said = self._ask(arguments, folder)
+        said = self._in_turn(arguments, folder)
         if not said.trouble:
             while len(self._kept) >= KEPT_MAX:
                 self._kept.pop(next(iter(self._kept)), None)
             self._kept[key] = said
         return said
+
+    def _in_turn(self, arguments: Sequence[str], folder: Path) -> Said:
+        """Ask a child when it is our turn; a visitor does not wait for many others, and the other pages stay open."""
+        if not self._turns.acquire(timeout=TURN_S):
+            return Said(trouble=f"{CHILDREN_MAX} others are being asked already; try again in a moment")
+        try:
+            return self._ask(arguments, folder)
+        finally:
+            self._turns.release()
 
     def _ask(self, arguments: Sequence[str], folder: Path) -> Said:
         command = [sys.executable, "-m", "milepost", *arguments]
