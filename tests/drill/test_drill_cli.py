@@ -59,10 +59,14 @@ def test_json_holds_every_trial_and_the_table(tmp_path: Path) -> None:
 
 def test_junit_file_parses_and_counts_like_the_table(tmp_path: Path) -> None:
     target = f"{TASKS}/faulty_tasks.py:starts_a_process"
-    done = drill(target, "--points", "1", "--junit", "drill.xml", cwd=tmp_path)
+    done = drill(target, "--points", "1", "--jobs", "1", "--junit", "drill.xml", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    (suite,) = ElementTree.parse(tmp_path / "drill.xml").getroot()
+    root = ElementTree.parse(tmp_path / "drill.xml").getroot()
+    (suite,) = root
+    assert (root.tag, suite.tag) == ("testsuites", "testsuite")
+    assert set(suite.attrib) == {"name", "time", "tests", "failures", "skipped"}
     cases = suite.findall("testcase")
+    assert {name for case in cases for name in case.attrib} == {"classname", "name", "time"}
     assert suite.get("tests") == str(len(cases))
     failures = [case.get("name") for case in cases if case.find("failure") is not None]
     assert failures == ["compute process"]
@@ -76,6 +80,7 @@ def test_inputs_are_read_as_run_reads_them(tmp_path: Path) -> None:
     done = drill(target, given, "--observe", "good_tasks:ledger", "--points", "1", "--plain", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "outside the drill's world" in done.stdout, "what belongs to the user is never changed"
+    assert " trials, 0 failed" in done.stdout + done.stderr, "how far it is, while it goes on"
     assert (tmp_path / "words.txt").read_text(encoding="utf-8") == "alpha"
 
 

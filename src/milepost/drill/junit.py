@@ -11,7 +11,7 @@ from milepost.drill.outcome import KINDS, Report, Verdict
 
 def write_junit(report: Report, path: Path) -> None:
     """Write the report to a file. Crash: perhaps half a file, which no reader takes for XML."""
-    suite = Element("testsuite", name=f"drill of {report.task}", time=f"{report.seconds:.3f}")
+    suite = Element("testsuite", name=_text(f"drill of {report.task}"), time=f"{report.seconds:.3f}")
     counts = dict.fromkeys(("tests", "failures", "skipped"), 0)
     for kind, name, seconds, failure, untried in _cases(report):
         case = SubElement(suite, "testcase", classname=_text(f"drill.{report.task}.{kind}"), name=_text(name))
