@@ -231,7 +231,8 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
         yield from ask_attempts_used(call, state.starts, str(state.failure.error) if state.failure else "")
     now = yield from stay_within(call, now)
     attempt = state.attempt + 1 if state is not None else 1
-    yield from may_start(call)
+    if call.spec.approving is not None:
+        yield from may_start(call)
     _check_size(call)
     inputs = small_or_none(call.encoded)
     record = StepStarted(
@@ -327,7 +328,8 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
     Crash: before the checkpoint, an output that was kept is verified again without repeating the body.
     """
     spec = call.spec
-    if (spec.verifiers or is_reviewed(call)) and kept.artifacts:
+    reviewed = spec.approving is not None and is_reviewed(call)
+    if (spec.verifiers or reviewed) and kept.artifacts:
         now = yield Now()
         yield Append((_output_recorded(call, kept, now.text),), kept.artifacts)
         kept = replace(kept, artifacts=[])
@@ -336,7 +338,7 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
         if problem is not None:
             yield from failed(call, kept.attempt, VerificationFailed(*problem), kept.duration_s)
             return False
-    if is_reviewed(call):
+    if reviewed:
         yield from may_stand(call, kept.output)
     now = yield Now()
     record = StepVerified(
