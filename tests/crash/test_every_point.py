@@ -9,6 +9,7 @@ artifacts, provider records and counts; never wording, never times.
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -20,7 +21,7 @@ from toy_world import KILLED, Starter, World, provider
 
 from milepost.protocol.ops import Op
 from milepost.protocol.snapshot import format_time
-from milepost.records.model import KINDS, HeartbeatRecorded, RunStarted
+from milepost.records.model import KINDS, HeartbeatRecorded, QuestionAsked, RunStarted
 from milepost.records.rows import CancelRow
 
 NO_POINT = {RunStarted.kind, HeartbeatRecorded.kind}
@@ -69,7 +70,7 @@ def claimed(lab: Lab) -> World:
     return world
 
 
-def cancel(world: World, **environ: object) -> int:
+def begin(world: World, **environ: object) -> int:
     return world.start(**environ)
 
 
@@ -119,12 +120,50 @@ def is_done(lab: Lab, world: World) -> None:
     compare(lab, world, str(world.folder))
 
 
+def answered(times: int) -> Callable[[Lab], World]:
+    """Return what makes a world in which people were asked and have answered so many times."""
+
+    def prepare(lab: Lab) -> World:
+        world = lab.world("asked", Character.LOOKED_UP)
+        for _ in range(times):
+            assert world.start() == 4, world.output()
+            world.answer_from_ledger()
+        return world
+
+    return prepare
+
+
+def is_asked_and_done_once(lab: Lab, world: World) -> None:
+    world.answer_from_ledger()
+    world.finish()
+    assert {len(sends) for sends in world.ledger().values()} == {1}
+    assert len(world.ledger()) == 2
+    asked = Counter((r.path, r.about.get("when")) for r in world.records() if isinstance(r, QuestionAsked))
+    assert set(asked.values()) == {1}, asked
+    assert len(asked) == 4, "the step before and after its body, and each of two sends"
+
+
+def shadowed(lab: Lab) -> World:
+    return lab.world("shadowed", Character.LOOKED_UP)
+
+
+def is_rehearsed(lab: Lab, world: World) -> None:
+    assert world.finish() == []
+    assert world.ledger() == {}
+    assert [receipt["ref"] for receipt in world.told()["report"]["receipts"]] == ["shadow", "shadow"]
+
+
 Scene = tuple[Callable[[Lab], World], Callable[..., int], int, Callable[[Lab, World], None]]
 SCENES: dict[str, Scene] = {
-    "cancel": (claimed, cancel, 3, is_cancelled),
+    "cancel": (claimed, begin, 3, is_cancelled),
     "take over a claim": (claimed_and_cancelled, take_over, 0, is_taken_over),
     "change a version": (killed_half_way, change_version, 0, is_done),
     "stop in order": (not_started, stop, 128 + signal.SIGTERM, is_done),
+    "ask before a step": (answered(0), begin, 4, is_asked_and_done_once),
+    "ask for a review": (answered(1), begin, 4, is_asked_and_done_once),
+    "ask before all sends": (answered(2), begin, 4, is_asked_and_done_once),
+    "send what was allowed": (answered(3), begin, 0, is_asked_and_done_once),
+    "send nothing": (shadowed, begin, 0, is_rehearsed),
 }
 
 

@@ -25,9 +25,11 @@ from milepost import (
     CannotTell,
     Found,
     Key,
+    Limits,
     MilepostError,
     NotApplied,
     NotFound,
+    Rate,
     Retry,
     StepFailed,
     current_run,
@@ -286,9 +288,53 @@ def async_plan(character: str) -> Any:
     return toy
 
 
+def asked_plan(character: str) -> Any:
+    """Build a plan in which people allow what is done, and sends keep to a rate."""
+
+    @step(approve="before", review="after")
+    def read(path: Path) -> list[str]:
+        began("read")
+        return path.read_text(encoding="utf-8").split()
+
+    @effect(key=lambda word: word, approve="before", **dealings(character))
+    def post(key: Key, word: str) -> Applied[Receipt]:
+        return deliver(key, word)
+
+    @task(name="toy", limits=Limits(sends=Rate(1, timedelta(seconds=5))))
+    def asked(path: Path) -> Report:
+        words = read(path)
+        return Report(words, len(words), path, post.map(words))
+
+    return asked
+
+
+def shadowed_plan(character: str) -> Any:
+    """Build a plan for a shadow run: nothing of it reaches the provider."""
+
+    @step
+    def read(path: Path) -> list[str]:
+        return path.read_text(encoding="utf-8").split()
+
+    @effect(key=lambda word: word, shadow=lambda word: Receipt("shadow", word), **dealings(character))
+    def post(key: Key, word: str) -> Applied[Receipt]:
+        return deliver(key, word)
+
+    @task(name="toy")
+    def shadowed(path: Path) -> Report:
+        words = read(path)
+        return Report(words, len(words), path, post.map(words))
+
+    return shadowed.options(shadow=True)
+
+
 # ── a start ──
 
-PLANS: Mapping[str, Callable[[str], Any]] = {"sync": plan, "async": async_plan}
+PLANS: Mapping[str, Callable[[str], Any]] = {
+    "sync": plan,
+    "async": async_plan,
+    "asked": asked_plan,
+    "shadowed": shadowed_plan,
+}
 
 
 def start(flavour: str, run_id: str = RUN_ID) -> int:

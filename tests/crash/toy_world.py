@@ -28,6 +28,8 @@ from milepost.stores.sqlite.store import SqliteStore
 
 HERE = Path(__file__).parent
 KILLED = -signal.SIGKILL
+GO_ON = {"attempts_used": "again", "approval": "approve"}
+"""Kind of question -> the answer that lets the run go on."""
 STARTS_MAX = 12
 """Starts after which a world that still asks or waits is given up."""
 
@@ -169,12 +171,12 @@ class World:
             return found
 
     def answer_from_ledger(self) -> None:
-        """Answer what is open as a person would who looks at the provider; to try again where that is asked."""
+        """Answer what is open as a person would who looks at the provider; to try again, or to go on, where asked."""
         receipts = self.ledger()
         with self.store() as store:
             for question in store.questions(RUN_ID):
-                if question.kind == "attempts_used":
-                    store.answer(answer(question, "again", None))
+                if question.kind in GO_ON:
+                    store.answer(answer(question, GO_ON[question.kind], None))
                 else:
                     key = json.loads(question.body)["sentence"].partition("(key ")[2].partition(")")[0]
                     known = receipts.get(key)
