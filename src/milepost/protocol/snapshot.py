@@ -229,7 +229,7 @@ def _step_started(s: Snapshot, r: StepStarted) -> None:
     if r.inputs_fingerprint != state.inputs_fingerprint:
         state.heartbeat = None  # a cursor into other inputs
     state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
-    state.inputs = r.inputs
+    state.started_with, state.unread_start = r.inputs, None
     s.act_on(s.approvals, r.path)
     state.status, state.kept, state.until, state.failure = Checkpoint.IN_PROGRESS, None, None, None
     s._segment_ran = True

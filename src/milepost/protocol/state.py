@@ -19,8 +19,10 @@ from milepost.records.model import (
     Pointer,
     QuestionAsked,
     StepFailedNoted,
+    StepStarted,
     StepVerified,
 )
+from milepost.records.written import decode_record
 
 
 @dataclass(slots=True)
@@ -36,7 +38,8 @@ class StepState:
     first_started_at: str = ""
     branch: bool = False
     inputs_fingerprint: str = ""
-    inputs: Pointer | None = None
+    started_with: Pointer | None = None
+    unread_start: bytes | None = None  # the stored start instead: its checkpoint says all else that is asked of it
     accepted_inputs: str | None = None  # a person said: keep although the inputs differ
     verified: StepVerified | None = None
     verified_order: int = 0  # how many records were folded before its checkpoint
@@ -45,6 +48,14 @@ class StepState:
     heartbeat: HeartbeatRecorded | None = None
     until: str | None = None
     reopened: bool = False
+
+    @property
+    def inputs(self) -> Pointer | None:
+        """Return what was kept of the inputs of the last start."""
+        if self.unread_start is None:
+            return self.started_with
+        start = decode_record(StepStarted.kind, self.unread_start)
+        return start.inputs if isinstance(start, StepStarted) else None
 
     @property
     def finished(self) -> bool:

@@ -114,6 +114,11 @@ _scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # t
 _fields_of_pointer = itemgetter(*Pointer._fields)
 
 
+def is_start_of(body: bytes, path: str, inputs_fingerprint: str) -> bool:
+    """Say whether a stored start is of this step and these inputs, without reading it: they stand at its end."""
+    return body.endswith(f'"inputs_fingerprint":"{inputs_fingerprint}","path":{_text(path)}}}'.encode())
+
+
 def _pointer(data: dict[str, Any]) -> Pointer:
     if len(data) != len(Pointer._fields):
         raise ValueError(f"a pointer has {len(Pointer._fields)} fields, this one {len(data)}")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
 from milepost.protocol.snapshot import Snapshot
-from milepost.records.model import QuestionAsked, Record, RunResumed, StepVerified
+from milepost.protocol.unread import fold_start_unread
+from milepost.records.model import QuestionAsked, Record, RunResumed, StepStarted, StepVerified
 from milepost.records.rows import AnswerRow
 from milepost.records.seal import Place, Sealed, Sealer, key_name
 from milepost.records.written import decode_record
@@ -35,6 +36,7 @@ class Opened:
     counts: dict[str, int] = field(default_factory=dict)
     chains_there: set[str] = field(default_factory=set)  # read or not
     records: list[tuple[StoredRecord, Record]] = field(default_factory=list)
+    unread: list[StoredRecord] = field(default_factory=list)  # starts whose checkpoint says it all
     few: list[tuple[StoredRecord, Record]] = field(default_factory=list)  # of these: resumes and questions
     answers: dict[str, list[AnswerRow]] = field(default_factory=dict)  # that settle open questions
     checked: dict[str, bytes] = field(default_factory=dict)  # artifacts read and checked already, so many bytes at most
@@ -90,7 +92,7 @@ def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: b
         check_key(row, seal_key)
         places, of_task = store.outline(run_id)
         _check_places(opened, places)
-        _read(opened, store.records(run_id) if every_chain else of_task)
+        _read(opened, store.records(run_id) if every_chain else of_task, every_start=every_chain)
         if not every_chain:
             _read_unfinished(store, opened)
             _count_unread(opened)
@@ -116,17 +118,52 @@ def _check_places(opened: Opened, places: Sequence[Place]) -> None:
     opened.chains_there = {place.chain for place in places}
 
 
-def _read(opened: Opened, lines: Iterable[StoredRecord]) -> None:
+def _read(opened: Opened, lines: Iterable[StoredRecord], *, every_start: bool) -> None:
+    """Check, read and fold records; the seal of a start that its checkpoint follows is checked, and that is enough."""
     sealer, chains, counts = opened.sealer, opened.chains, opened.counts
+    start: StoredRecord | None = None
     for line in lines:
         chain = line.chain
         chains[chain] = sealer.check(line, chains.get(chain))
         counts[chain] = counts.get(chain, 0) + 1
-        record = decoded(sealer, line)
-        opened.records.append((line, record))
-        if line.kind in _FEW:
-            opened.few.append((line, record))
-        fold(sealer, opened.snapshot, line, record)
+        if start is not None:
+            ends, start = start, None
+            if _finishes(opened, ends, line):
+                continue
+        if line.kind == StepStarted.kind and not every_start:
+            start = line
+        else:
+            _take(opened, line)
+    if start is not None:
+        _take(opened, start)
+
+
+def _take(opened: Opened, line: StoredRecord) -> None:
+    record = decoded(opened.sealer, line)
+    opened.records.append((line, record))
+    if line.kind in _FEW:
+        opened.few.append((line, record))
+    fold(opened.sealer, opened.snapshot, line, record)
+
+
+def _finishes(opened: Opened, start: StoredRecord, line: StoredRecord) -> bool:
+    """Take a step's first start and the checkpoint right behind it together; else take the start alone.
+
+    The checkpoint says again what the start says. What only the start has, its inputs, is asked for when they differ.
+    """
+    record = decoded(opened.sealer, line) if line.kind == StepVerified.kind else None
+    s = opened.snapshot
+    if (
+        not isinstance(record, StepVerified)
+        or start.chain != line.chain
+        or not fold_start_unread(s, start.body, record.path, record.inputs_fingerprint)
+    ):
+        _take(opened, start)
+        return False
+    opened.unread.append(start)
+    opened.records.append((line, record))
+    fold(opened.sealer, s, line, record)
+    return True
 
 
 def fold(sealer: Sealer, snapshot: Snapshot, line: StoredRecord, record: Record) -> None:
@@ -156,8 +193,9 @@ def _read_unfinished(store: Store, opened: Opened) -> None:
     for chain in inner:
         if opened.snapshot.counts(f"{chain}/"):
             found = True
-            _read(opened, store.records(opened.row.run_id, chain=chain))
+            _read(opened, store.records(opened.row.run_id, chain=chain), every_start=False)
     if found:
+        opened.records += [(start, decoded(opened.sealer, start)) for start in opened.unread]
         opened.records.sort(key=lambda pair: pair[0].seq)
         opened.snapshot = Snapshot()
         for line, record in opened.records:
