@@ -27,7 +27,8 @@ from milepost.stores.sqlite.store import SqliteStore
 
 STARTS_MAX = 8
 """Starts after which a run that still asks, waits or fails is stuck."""
-EXPECTED_QUESTIONS = (QuestionKind.OUTCOME_UNKNOWN, QuestionKind.ATTEMPTS_USED)
+POLICIES = (QuestionKind.ATTEMPTS_USED, QuestionKind.LIMIT_REACHED)
+EXPECTED_QUESTIONS = (QuestionKind.OUTCOME_UNKNOWN, *POLICIES)
 """What a run may ask after an interruption: what nobody but a person can know, and what a policy says."""
 
 
@@ -171,7 +172,7 @@ class World:
     def _truth(self, question: QuestionRow) -> AnswerRow:
         at = format_time(MovedClock(self.base / "clock").now())
         given = AnswerRow(question.question_id, RUN_ID, "again", "the drill", at)
-        if question.kind == QuestionKind.ATTEMPTS_USED:
+        if question.kind in POLICIES:
             return given
         accepted = [s for s in self.sends() if s.path == question.path and s.outcome == "returned"]
         if not accepted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -272,6 +273,33 @@ def test_branches_share_the_rate(desk: Desk) -> None:
         return posted.map(range(6), concurrency=6)
 
     assert desk.run(maps) == list(range(6))
+    at = sorted(sent_at(desk))
+    assert all(later - earlier >= SECOND for earlier, later in zip(at, at[2:], strict=False))
+
+
+def test_the_same_holds_on_an_event_loop(desk: Desk) -> None:
+    """Branches of an asynchronous plan share the rate and ask once."""
+
+    @step
+    async def thought(number: int) -> int:
+        spent(cost=1)
+        return number
+
+    @effect(key=lambda number: number, key_lifetime=timedelta(hours=1))
+    async def posted(key: Key, number: int) -> int:
+        return number
+
+    @task(limits=Limits(cost=3, sends=Rate(2, SECOND)))
+    async def plan() -> list[int]:
+        for number in range(3):
+            await thought(number)
+        return await asyncio.gather(*(posted(number) for number in range(6)))
+
+    with pytest.raises(LimitReached, match="3 of 3 cost"):
+        asyncio.run(desk.run(plan))
+    assert len(desk.questions) == 1
+    desk.answer("again")
+    assert asyncio.run(desk.resume(plan)) == list(range(6))
     at = sorted(sent_at(desk))
     assert all(later - earlier >= SECOND for earlier, later in zip(at, at[2:], strict=False))
 
