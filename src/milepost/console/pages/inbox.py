@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from milepost.console.pages.asked import Asked
 from milepost.console.pages.question import question_data
 from milepost.console.wiring import Console
+from milepost.errors import MilepostError
+from milepost.notify.delivery import still_failing
+from milepost.notify.outbox import Outbox, outbox_path
 from milepost.runtime.standing import unanswered
 from milepost.views.questions import together
 
@@ -26,5 +30,18 @@ def gather(console: Console, asked: Asked) -> dict[str, Any]:
         "next_from": first + PAGE if first + PAGE < len(rows) else None,
         "previous_from": max(first - PAGE, 0) if first else None,
         "questions": [question_data(console, row) for row in shown],
+        "not_told": _not_told(console),
         "batches": [batch for batch in together(rows) if batch["count"] > 1],
     }
+
+
+def _not_told(console: Console) -> list[dict[str, Any]]:
+    """Return the notifications that have not reached anybody, with why; the questions stand all the same."""
+    try:
+        failing = still_failing(Outbox(outbox_path(Path(console.door.location))))
+    except MilepostError as error:
+        return [{"question_id": None, "channel": "notifications", "attempts": 0, "error": str(error)}]
+    return [
+        {"question_id": n.question_id, "channel": n.channel, "attempts": n.attempts, "error": n.last_error}
+        for n in failing
+    ]
