@@ -21,10 +21,10 @@ from toy_world import KILLED, Starter, World, provider
 
 from milepost.protocol.ops import Op
 from milepost.protocol.snapshot import format_time
-from milepost.records.model import KINDS, HeartbeatRecorded, QuestionAsked, RunStarted
+from milepost.records.model import KINDS, HeartbeatRecorded, QuestionAsked, RunStarted, SpentRecorded
 from milepost.records.rows import CancelRow
 
-NO_POINT = {RunStarted.kind, HeartbeatRecorded.kind}
+NO_POINT = {RunStarted.kind, HeartbeatRecorded.kind, SpentRecorded.kind}
 """Kinds that are written without an operation: their loss is tested with the point after and before them."""
 
 

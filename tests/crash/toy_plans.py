@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -36,9 +37,11 @@ from milepost import (
     effect,
     heartbeat,
     sleep,
+    spent,
     step,
     task,
 )
+from milepost.errors import PermissionMissing
 from milepost.stores.sqlite.store import SqliteStore
 
 ANSWER_S = 60
@@ -289,21 +292,29 @@ def async_plan(character: str) -> Any:
 
 
 def asked_plan(character: str) -> Any:
-    """Build a plan in which people allow what is done, and sends keep to a rate."""
+    """Build a plan in which people allow what is done, sends keep to a rate, and one is not permitted at all."""
 
     @step(approve="before", review="after")
     def read(path: Path) -> list[str]:
         began("read")
+        spent(input_tokens=120)
         return path.read_text(encoding="utf-8").split()
 
     @effect(key=lambda word: word, approve="before", **dealings(character))
     def post(key: Key, word: str) -> Applied[Receipt]:
         return deliver(key, word)
 
+    @effect(permission="mail:send", **dealings(character))
+    def mail(key: Key, word: str) -> Applied[Receipt]:
+        return deliver(key, word)
+
     @task(name="toy", limits=Limits(sends=Rate(1, timedelta(seconds=5))))
     def asked(path: Path) -> Report:
         words = read(path)
-        return Report(words, len(words), path, post.map(words))
+        receipts = post.map(words)
+        with suppress(PermissionMissing):
+            mail("delta")
+        return Report(words, len(words), path, receipts)
 
     return asked
 
