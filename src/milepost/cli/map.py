@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import click
@@ -30,9 +30,10 @@ def command(target: str, as_json: bool) -> int:
     """
     task = load_task(target)
     calls = declared_for(task)
+    named = {id(spec) for spec in _specs_named_by(task.spec.function)}
     found = {
         **task_object(task.spec),
-        "calls": [call_object(call) for call in calls],
+        "calls": [{**call_object(call), "is_named": id(call) in named} for call in calls],
         "warnings": [warning for call in calls for warning in warnings(task.spec, call)],
     }
     if as_json:
@@ -46,16 +47,39 @@ def declared_for(task: AnyTask) -> list[StepSpec | EffectSpec]:
     """Return the steps and effects of the task's module, and those its body names from other modules."""
     function: Any = task.spec.function
     found = {id(spec): spec for spec in declared_calls(function.__module__)}
-    for value in _named_by(function):
-        spec = getattr(value, "spec", None)
-        if isinstance(spec, (StepSpec, EffectSpec)):
-            found.setdefault(id(spec), spec)
+    for spec in _specs_named_by(function):
+        found.setdefault(id(spec), spec)
     return list(found.values())
 
 
-def _named_by(function: Any) -> list[Any]:
+def _specs_named_by(function: Any) -> list[StepSpec | EffectSpec]:
+    """Return the steps and effects a body names, and those that the bodies and plain functions it names do."""
+    found: list[StepSpec | EffectSpec] = []
+    seen: set[int] = set()
+    left: list[Any] = [function]
+    while left:
+        body = left.pop()
+        if id(body) in seen or not isinstance(body, FunctionType):
+            continue
+        seen.add(id(body))
+        for value in _named_by(body):
+            spec = getattr(value, "spec", None)
+            if isinstance(spec, (StepSpec, EffectSpec)):
+                found.append(spec)
+                left.append(spec.function)
+            else:
+                left.append(value)
+    return found
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """Return the code of a body and of the functions inside it."""
+    return [code, *(inner for const in code.co_consts if isinstance(const, CodeType) for inner in _codes(const))]
+
+
+def _named_by(function: FunctionType) -> list[Any]:
     """Return what a body's global names, and attributes of modules it names, stand for."""
-    names = function.__code__.co_names
+    names = {name: None for code in _codes(function.__code__) for name in code.co_names}
     there = [function.__globals__[name] for name in names if name in function.__globals__]
     inside = [getattr(m, name, None) for m in there if isinstance(m, ModuleType) for name in names]
     return [*there, *inside]

@@ -1,6 +1,7 @@
-"""Pictures, drawn on the server as SVG: a run's timeline, a task's role, days of health. Every text is inert, escaped.
+"""Pictures of a run, drawn on the server as SVG: its timeline and the legend of it. Every text is inert and escaped.
 
-Colours are classes of the style sheet, so that light, dark and print agree. Called by the templates. Pure.
+Colours are classes of the style sheet, so that light, dark and print agree; each state has a shape of its own as well.
+The pictures of a task and of days are in `charts`. Called by the templates. Pure.
 """
 
 from __future__ import annotations
@@ -16,49 +17,69 @@ from milepost.views.inert import inert
 from milepost.views.words import lasting
 
 WIDTH = 1000
-LABELS = 190
+LABELS = 180
 """Width of the names on the left, in units of the picture."""
-LANE = 12
-ROW_GAP = 8
+LANE = 13
+ROW_GAP = 9
 BAR = 10
-TOP = 34
-NAME_LENGTH_MAX = 26
+THIN = 4
+TOP = 44
+MARK_ROOM = 13.0
+"""Units between the signs of two marks, which may be of the same moment."""
+NAME_LENGTH_MAX = 25
 ABOUT_LENGTH_MAX = 200
 MARKS = {
-    "died": ("✕", "mark-died"),
-    "resumed": ("▶", "mark-resumed"),
     "started": ("●", "mark-started"),
-    "answered": ("✓", "mark-answered"),
-    "cancelled": ("■", "mark-died"),
-    "done": ("◆", "mark-done"),
-    "failed": ("▲", "mark-died"),
-    "stopped": ("■", "mark-died"),
+    "resumed": ("▶", "mark-resumed"),
+    "died": ("✕", "mark-died"),
     "asking": ("?", "mark-asking"),
-    "waiting": ("⏸", "mark-waiting"),
-    "interrupted": ("⏏", "mark-waiting"),
+    "answered": ("✓", "mark-answered"),
+    "waiting": ("◔", "mark-waiting"),
+    "interrupted": ("‖", "mark-waiting"),
+    "cancelled": ("■", "mark-died"),
+    "stopped": ("■", "mark-died"),
+    "failed": ("▲", "mark-died"),
+    "done": ("◆", "mark-done"),
 }
 """How moments of a run are shown: a sign, for those who do not see colours, and a class."""
+BARS = {
+    "work": "a process works on the run",
+    "verified": "verified",
+    "applied": "applied",
+    "running": "running",
+    "shadowed": "shadowed, not sent",
+    "doubt": "sent, outcome not known",
+    "asking": "waits for a person",
+    "wait": "waits for a time",
+    "failed": "failed",
+    "rejected": "rejected, nothing happened",
+    "lost": "lost when the process died",
+    "returned": "stopped in order",
+}
+"""What each kind of bar means."""
 
 
-def _tag(name: str, inside: str = "", /, **attributes: object) -> str:
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{_safe(value)}"' for key, value in attributes.items())
+def tag(name: str, inside: str = "", /, **attributes: object) -> str:
+    """Return an element; `inside` is markup already, attributes are made inert and escaped."""
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{safe(value)}"' for key, value in attributes.items())
     return f"<{name}{given}>{inside}</{name}>"
 
 
-def _safe(value: object) -> str:
+def safe(value: object) -> str:
+    """Return a value as text of a picture."""
     return f"{value:.1f}" if isinstance(value, float) else str(escape(inert(value)))
 
 
-def _cut(text: object, length_max: int) -> str:
+def cut(text: object, length_max: int) -> str:
+    """Cut a text to what fits."""
     shown = inert(text)
     return shown if len(shown) <= length_max else shown[: length_max - 1] + "…"
 
 
-def _svg(height: float, label: str, parts: Iterable[str], *, width: float = WIDTH) -> Markup:
-    title = _tag("title", _safe(label))
-    return Markup(
-        _tag("svg", title + "".join(parts), viewBox=f"0 0 {width:.0f} {height:.0f}", role="img", class_="picture")
-    )
+def svg(height: float, label: str, parts: Iterable[str], *, width: float = WIDTH, kind: str = "picture") -> Markup:
+    """Put parts into a picture that says in words what it shows."""
+    title = tag("title", safe(label))
+    return Markup(tag("svg", title + "".join(parts), viewBox=f"0 0 {width:.0f} {height:.0f}", role="img", class_=kind))
 
 
 # ── a run's timeline ────────────────────────────────────────────────────────────────────────────────
@@ -71,7 +92,7 @@ def timeline_svg(told: Mapping[str, Any]) -> Markup:
         return Markup("")
     scale = scale_of(_busy(rows), told["now"], left=LABELS, right=WIDTH - 16)
     height = TOP + sum(_height(row) for row in rows) + 8
-    parts = [*_folds(scale, height), *_ticks(scale, height), *_marks(told["marks"], scale, height)]
+    parts = [*_lines(rows), *_folds(scale, height), *_ticks(scale, height), *_marks(told["marks"], scale, height)]
     y = float(TOP)
     for row in rows:
         parts += _row(row, scale, y)
@@ -79,7 +100,27 @@ def timeline_svg(told: Mapping[str, Any]) -> Markup:
     label = (
         f"Timeline of the run: {len(rows)} rows over {lasting(told['now'])}. The table below says the same in words."
     )
-    return _svg(height, label, parts)
+    return svg(height, label, parts)
+
+
+def legend_svg(told: Mapping[str, Any]) -> Markup:
+    """Say what each bar and sign of a timeline means: only those that are in it."""
+    states = {bar["state"] for row in told["rows"] for bar in row["bars"]}
+    marks = {mark["what"] for mark in told["marks"]}
+    bars = [(_swatch(state), said) for state, said in BARS.items() if state in states]
+    signs = [(_sign(what), what) for what in MARKS if what in marks]
+    items = "".join(tag("li", picture + safe(said)) for picture, said in (*bars, *signs))
+    return Markup(tag("ul", items, class_="legend", aria_label="What bars and signs mean"))
+
+
+def _swatch(state: str) -> str:
+    bar = tag("rect", x=1, y=1 + _inset(state), width=18, height=_thickness(state), rx=2, class_=f"bar bar-{state}")
+    return tag("svg", bar, viewBox="0 0 20 12", width=20, height=12, class_="picture swatch", aria_hidden="true")
+
+
+def _sign(what: str) -> str:
+    sign, name = MARKS[what]
+    return tag("span", sign, class_=f"sign {name}", aria_hidden="true")
 
 
 def _busy(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
@@ -91,24 +132,42 @@ def _height(row: Mapping[str, Any]) -> int:
     return int(row["lanes"]) * LANE + ROW_GAP
 
 
+def _thickness(state: str) -> int:
+    return THIN if state in ("wait", "work") else BAR
+
+
+def _inset(state: str) -> int:
+    return (BAR - _thickness(state)) // 2
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line above each row, so that a bar on the far right is still seen to be its."""
+    y = float(TOP) - ROW_GAP / 2
+    for row in rows:
+        yield tag("line", x1=0, x2=WIDTH, y1=y, y2=y, class_="rule")
+        y += _height(row)
+
+
 def _row(row: Mapping[str, Any], scale: Scale, y: float) -> Iterator[str]:
     count = f" ×{row['count']}" if row["count"] > 1 else ""
-    name = _cut("  " * row["depth"] + row["name"], NAME_LENGTH_MAX - len(count)) + count
-    yield _tag("text", _safe(name), x=8 + 10 * row["depth"], y=y + BAR - 1, class_=f"name name-{row['kind']}")
+    indent = 14 * min(row["depth"], 4)
+    name = cut(row["name"], NAME_LENGTH_MAX - len(count) - indent // 7) + count
+    whole = tag("title", safe(f"{row['kind']} {row['name']}{count}"))
+    yield tag("text", safe(name) + whole, x=4 + indent, y=y + BAR - 1, class_=f"name name-{row['kind']}")
     for bar in _merged(row["bars"], scale):
-        about = _tag("title", _safe(f"{bar.path or row['name']}: {bar.state}. {_cut(bar.about, ABOUT_LENGTH_MAX)}"))
-        yield _tag(
+        about = tag("title", safe(f"{bar.path or row['name']}: {bar.state}. {cut(bar.about, ABOUT_LENGTH_MAX)}"))
+        yield tag(
             "rect",
             about,
             x=bar.x,
-            y=y + bar.lane * LANE,
-            width=max(bar.width, 1.5),
-            height=BAR,
+            y=y + bar.lane * LANE + _inset(bar.state),
+            width=max(bar.width, 2.0),
+            height=_thickness(bar.state),
             rx=2,
             class_=f"bar bar-{bar.state}",
         )
     if row["beyond"]:
-        yield _tag("text", _safe(f"+{row['beyond']} more at once"), x=WIDTH - 130, y=y + BAR - 1, class_="note")
+        yield tag("text", safe(f"+{row['beyond']} more at once"), x=WIDTH - 130, y=y + BAR - 1, class_="note")
 
 
 @dataclass(slots=True)
@@ -141,80 +200,36 @@ def _merged(bars: Sequence[Mapping[str, Any]], scale: Scale) -> list[_Drawn]:
 def _folds(scale: Scale, height: float) -> Iterator[str]:
     for fold in scale.folds:
         middle = (fold.left + fold.right) / 2
-        yield _tag("rect", x=fold.left, y=TOP - 6, width=fold.right - fold.left, height=height - TOP, class_="fold")
-        yield _tag("text", _safe(lasting(fold.seconds)), x=middle, y=TOP - 10, text_anchor="middle", class_="note")
+        about = tag("title", safe(f"nothing ran for {lasting(fold.seconds)}; drawn narrow"))
+        yield tag(
+            "rect", about, x=fold.left, y=TOP - 6, width=fold.right - fold.left, height=height - TOP, class_="fold"
+        )
+        yield tag("text", safe(_roughly(fold.seconds)), x=middle, y=13, text_anchor="middle", class_="note")
+
+
+def _roughly(seconds: float) -> str:
+    """Say a length in the room of a fold: its largest unit only."""
+    words = lasting(seconds).split(" ")
+    return " ".join(words[:2])
 
 
 def _ticks(scale: Scale, height: float) -> Iterator[str]:
     for seconds in scale.ticks():
         x = scale.x(seconds)
-        yield _tag("line", x1=x, x2=x, y1=TOP - 6, y2=height - 4, class_="tick")
-        yield _tag("text", _safe(lasting(seconds)), x=x + 3, y=10, class_="note")
+        yield tag("line", x1=x, x2=x, y1=TOP - 6, y2=height - 4, class_="tick")
+        yield tag("text", safe(lasting(seconds)), x=x, y=13, class_="note")
 
 
 def _marks(marks: Sequence[Mapping[str, Any]], scale: Scale, height: float) -> Iterator[str]:
+    """Yield a line at each moment and its sign above it; signs of nearly the same moment stand side by side."""
+    free = 0.0
     for mark in marks:
         sign, name = MARKS.get(mark["what"], ("·", "mark-started"))
         x = scale.x(mark["at"])
-        about = _tag("title", _safe(f"{mark['what']}: {_cut(mark['about'], ABOUT_LENGTH_MAX)}"))
-        line = _tag("line", x1=x, x2=x, y1=TOP - 4, y2=height - 4)
-        yield _tag("g", about + line + _tag("text", sign, x=x, y=TOP - 8, text_anchor="middle"), class_=f"mark {name}")
-
-
-# ── a task's role ───────────────────────────────────────────────────────────────────────────────────
-
-
-def role_svg(role: Mapping[str, Any]) -> Markup:
-    """Draw a role definition: the task, then each step and effect in the order they are declared."""
-    calls = role["calls"]
-    parts = [_card(0, "task", role["task"], f"→ {role['output']}", [])]
-    for number, call in enumerate(calls, 1):
-        parts.append(_card(number, call["kind"], call["name"], f"→ {call['output']}", _signs(call["facts"])))
-        parts.append(_tag("line", x1=40.0, x2=40.0, y1=number * 64.0 - 8, y2=number * 64.0 + 8, class_="arrow"))
-    return _svg((len(calls) + 1) * 64 + 8, f"Role definition of {role['task']}", parts, width=640)
-
-
-def _card(number: int, kind: str, name: str, output: str, signs: Sequence[str]) -> str:
-    y = number * 64 + 8
-    inside = _tag("rect", x=16, y=y, width=608, height=48, rx=8, class_=f"card card-{kind}")
-    inside += _tag("text", _safe(f"{kind} {_cut(name, 40)}"), x=32, y=y + 20, class_="card-name")
-    inside += _tag("text", _safe(_cut(output, 44)), x=32, y=y + 38, class_="note")
-    inside += _tag("text", _safe(_cut(" · ".join(signs), 60)), x=608, y=y + 20, text_anchor="end", class_="note")
-    return inside
-
-
-def _signs(facts: Mapping[str, str]) -> list[str]:
-    names = ("approval", "review", "needs permission", "provider", "verified by")
-    return [f"{name}: {_cut(facts[name], 28)}" for name in names if name in facts][:2]
-
-
-# ── days ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def days_svg(days: Sequence[Mapping[str, Any]], what: str) -> Markup:
-    """Draw one number by day as columns."""
-    shown = list(days)[-40:]
-    most = max((float(day[what]) for day in shown), default=0.0)
-    if not most:
-        return Markup("")
-    step = (WIDTH - 40) / len(shown)
-    parts = []
-    for number, day in enumerate(shown):
-        height = 90 * float(day[what]) / most
-        said = f"{day['day']}: {lasting(day[what]) if what.endswith('_s') else day[what]}"
-        x, width = 20 + number * step, min(step * 0.8, 60)
-        parts.append(
-            _tag(
-                "rect",
-                _tag("title", _safe(said)),
-                x=x,
-                y=100 - height,
-                width=width,
-                height=max(height, 1.0),
-                rx=2,
-                class_="day",
-            )
+        free = min(max(x, free), WIDTH - 6.0)
+        about = tag("title", safe(f"{mark['what']}: {cut(mark['about'], ABOUT_LENGTH_MAX)}"))
+        line = tag("line", x1=x, x2=x, y1=TOP - 6, y2=height - 4)
+        yield tag(
+            "g", about + line + tag("text", sign, x=free, y=TOP - 12, text_anchor="middle"), class_=f"mark {name}"
         )
-        if number % max(len(shown) // 8, 1) == 0:
-            parts.append(_tag("text", _safe(day["day"][5:]), x=x, y=116, class_="note"))
-    return _svg(124, f"{what.removesuffix('_s').replace('_', ' ')} by day", parts)
+        free += MARK_ROOM

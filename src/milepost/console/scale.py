@@ -12,6 +12,8 @@ FOLD_WIDTH = 44.0
 FOLD_SHARE = 0.06
 """A stretch is folded when it is longer than this share of the time that something ran."""
 TICKS = 6
+TICK_ROOM = 56.0
+"""Units that the label of a tick needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,16 @@ class Scale:
         return self.units[at] + min(max(share, 0.0), 1.0) * (self.units[at + 1] - self.units[at])
 
     def ticks(self) -> Iterator[float]:
-        """Yield some round moments outside folds."""
+        """Yield some round moments, none where its label would cover another or the length of a fold."""
+        last = self.units[0] - TICK_ROOM
+        for seconds in self._round_moments():
+            x = self.x(seconds)
+            near_fold = any(fold.left - TICK_ROOM < x < fold.right + 4 for fold in self.folds)
+            if x >= last + TICK_ROOM and not near_fold and x <= self.units[-1] - TICK_ROOM / 2:
+                last = x
+                yield seconds
+
+    def _round_moments(self) -> Iterator[float]:
         for start, end, left, right in zip(self.seconds, self.seconds[1:], self.units, self.units[1:], strict=False):
             if any(fold.left == left for fold in self.folds):
                 continue

@@ -6,6 +6,8 @@ Nothing from a run is ever marked safe. What is drawn (`drawing`) is escaped whe
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
@@ -13,10 +15,13 @@ from urllib.parse import urlencode
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
 from markupsafe import Markup, escape
 
-from milepost.console.drawing import days_svg, role_svg, timeline_svg
+from milepost.console.arranging import are_plain, are_rows, arranged, change_parts, headline, leading, role_shown
+from milepost.console.charts import days_svg, role_svg
+from milepost.console.drawing import legend_svg, timeline_svg
+from milepost.console.saying import canonical_text, in_short, key_shown, moment_words, prose, scalar, since
 from milepost.views.inert import inert
 from milepost.views.opened import now
-from milepost.views.words import ago, amount, clock_time, cost, counted, lasting, until
+from milepost.views.words import amount, clock_time, counted, lasting
 
 ROOM = files("milepost.console")
 PRETTY_LENGTH_MAX = 100_000
@@ -46,7 +51,7 @@ class Templates:
             lstrip_blocks=True,
         )
         self._environment.filters.update(FILTERS)
-        self._environment.globals.update(link=link, counted=counted, **DRAWINGS)
+        self._environment.globals.update(GLOBALS)
 
     def render(self, name: str, **values: Any) -> str:
         return self._environment.get_template(name).render(**values)
@@ -87,23 +92,47 @@ def link(path: str, /, **query: object) -> str:
     return path + ("?" + urlencode(given) if given else "")
 
 
-def _ago(moment: str) -> str:
-    return ago(moment, now())
+def _now(says: Callable[[Any, datetime], Any]) -> Callable[[Any], Any]:
+    """Return a filter that says something by this machine's clock."""
+    return lambda value: says(value, now())
 
 
-def _until(moment: str) -> str:
-    return until(moment, now())
+def _today() -> str:
+    return now().date().isoformat()
 
 
-FILTERS = {
-    "ago": _ago,
+def _changed_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [row["name"] for row in rows if row["old"] != row["new"]]
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
     "amount": amount,
+    "are_plain": are_plain,
+    "are_rows": are_rows,
+    "canonical": canonical_text,
+    "change": change_parts,
     "clock": clock_time,
-    "cost": cost,
-    "editable": editable,
+    "in_short": in_short,
+    "key": key_shown,
     "lasting": lasting,
     "lines": lines,
+    "moment": _now(moment_words),
     "pretty": pretty,
-    "until": _until,
+    "prose": _now(prose),
+    "scalar": _now(scalar),
+    "since": _now(since),
 }
-DRAWINGS = {"days_svg": days_svg, "role_svg": role_svg, "timeline_svg": timeline_svg}
+GLOBALS: Mapping[str, Callable[..., Any]] = {
+    "arranged": arranged,
+    "changed_names": _changed_names,
+    "counted": counted,
+    "days_svg": days_svg,
+    "headline": headline,
+    "leading": leading,
+    "legend_svg": legend_svg,
+    "link": link,
+    "role_shown": role_shown,
+    "role_svg": role_svg,
+    "timeline_svg": timeline_svg,
+    "today": _today,
+}

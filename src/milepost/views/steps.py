@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -164,11 +164,16 @@ def _effect_about(effect: EffectState) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table: its cells by HEADERS; `path` is None for a line that stands for several."""
+    """One line of the table: its cells by HEADERS; `path` is None for a line that stands for several.
+
+    `names` is the path without what tells items apart: what `opened` names to see them one by one.
+    """
 
     path: str | None
     depth: int
     cells: tuple[object, ...]
+    kind: str  # step, effect, call
+    names: str
 
 
 def shown_rows(rows: Sequence[Row], *, every: bool) -> list[tuple[object, ...]]:
@@ -176,25 +181,32 @@ def shown_rows(rows: Sequence[Row], *, every: bool) -> list[tuple[object, ...]]:
     return [("  " * line.depth + str(line.cells[0]), *line.cells[1:]) for line in shown_lines(rows, every=every)]
 
 
-def shown_lines(rows: Sequence[Row], *, every: bool) -> list[Line]:
-    """Return lines, inner ones below their step; more than ITEMS_MAX equal siblings are counted in one."""
+def shown_lines(rows: Sequence[Row], *, every: bool, opened: Container[str] = ()) -> list[Line]:
+    """Return lines, inner ones below their step; more than ITEMS_MAX equal siblings are counted in one.
+
+    Those whose names are in `opened` are shown one by one all the same.
+    """
     inside: dict[str, list[Row]] = {}
     for row in rows:
         inside.setdefault(row.path.rpartition("/")[0], []).append(row)
-    return list(_shown(inside, [""], every))
+    return list(_shown(inside, [""], lambda name: every or name in opened))
 
 
-def _shown(inside: dict[str, list[Row]], bodies: Sequence[str], every: bool) -> Iterator[Line]:
+def _shown(inside: dict[str, list[Row]], bodies: Sequence[str], is_open: Callable[[str], bool]) -> Iterator[Line]:
     """Show what is inside these bodies; of several, which one line stands for, everything equal is counted together."""
     rows = [row for body in bodies for row in inside.get(body, ())]
     for group in _groups(rows, across=len(bodies) > 1):
-        if every or len(group) <= ITEMS_MAX:
+        if len(group) <= ITEMS_MAX or is_open(_names(group[0].path)):
             for row in group:
                 yield _line(row, row.path if len(bodies) > 1 else row.path.rpartition("/")[2])
-                yield from _shown(inside, [row.path], every)
+                yield from _shown(inside, [row.path], is_open)
         else:
             yield _counted(group)
-            yield from _shown(inside, [row.path for row in group], every)
+            yield from _shown(inside, [row.path for row in group], is_open)
+
+
+def _names(path: str) -> str:
+    return "/".join(name_in(part) for part in path.split("/"))
 
 
 def _groups(rows: Sequence[Row], *, across: bool) -> Iterable[list[Row]]:
@@ -214,7 +226,7 @@ def _line(row: Row, shown_as: str) -> Line:
     about = about if len(about) <= 120 else about[:119] + "…"
     checks = row.key or ", ".join(row.checks)
     cells = (shown_as, row.stands, row.attempt or "", took, checks, cost(row.spent), size, about)
-    return Line(row.path, row.depth, cells)
+    return Line(row.path, row.depth, cells, row.kind, _names(row.path))
 
 
 def _counted(group: Sequence[Row]) -> Line:
@@ -227,7 +239,7 @@ def _counted(group: Sequence[Row]) -> Line:
     marked = sum(bool(row.marks) for row in group)
     about = f"{marked} {' or '.join(marks)}" if marked else ""
     cells = (name, first.stands, tries, took, ", ".join(first.checks), cost(_sum(group)), size, about)
-    return Line(None, first.depth, cells)
+    return Line(None, first.depth, cells, first.kind, _names(first.path))
 
 
 def _sum(group: Sequence[Row]) -> dict[str, Any] | None:

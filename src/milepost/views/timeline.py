@@ -68,7 +68,7 @@ class Row:
 
     name: str
     depth: int
-    kind: str  # run, step, effect
+    kind: str  # run, step, effect; call: only asked about yet
     bars: list[Bar] = field(default_factory=list)
     lanes: int = 1
     count: int = 0
@@ -110,6 +110,7 @@ class _Fold:
         self.under_way: dict[str, Bar] = {}
         self.asked: dict[str, Bar] = {}
         self.rows: dict[tuple[str, ...], Row] = {}
+        self.calls: set[str] = set()
         self.run = Row("run", 0, "run")
         self.marks: list[Mark] = []
 
@@ -154,13 +155,16 @@ class _Fold:
         row = self.rows.get(names)
         if row is None:
             row = self.rows[names] = Row(names[-1], len(names) - 1, kind)
+        if path not in self.calls:
+            self.calls.add(path)
+            row.count += 1
+        row.kind = kind if row.kind == "call" else row.kind
         return row
 
     def start(self, path: str, kind: str, state: str, about: str = "") -> None:
         row = self.row_of(path, kind)
         bar = self.under_way[path] = Bar(path, self.at, self.at, state, about)
         row.bars.append(bar)
-        row.count += 1
 
     def close(self, path: str, state: str, about: str, at: float | None = None) -> None:
         bar = self.under_way.pop(path, None)
@@ -308,7 +312,8 @@ def _waited(f: _Fold, r: WaitRecorded) -> None:
 
 def _asked(f: _Fold, r: QuestionAsked) -> None:
     bar = f.asked[r.question_id] = Bar(r.path, f.at, f.at, "asking", r.sentence)
-    f.run.bars.append(bar)
+    row = f.row_of(r.path, "call") if r.path else f.run
+    row.bars.append(bar)
 
 
 def _answered(f: _Fold, r: AnswerEntered) -> None:

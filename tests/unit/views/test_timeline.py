@@ -100,9 +100,21 @@ def test_failures_returned_starts_waits_and_questions_are_shown_as_what_they_are
         made(AnswerEntered, at(50), "q-1", "again", "ana@host", at(40)),
         ended(51),
     )
-    assert bars(told, "read") == [(1.0, 2.0, "failed"), (2.0, 5.0, "wait"), (5.0, 6.0, "returned")]
-    assert (9.0, 40.0, "asking") in bars(told, "run")
+    tried = [(1.0, 2.0, "failed"), (2.0, 5.0, "wait"), (5.0, 6.0, "returned")]
+    assert bars(told, "read") == [*tried, (9.0, 40.0, "asking")]
     assert [mark.what for mark in told.marks if mark.what in ("died", "answered")] == ["answered"]
+
+
+def test_calls_that_ask_before_they_start_have_a_row_of_their_own() -> None:
+    """Three approvals asked for at once are three bars of one row, which becomes an effect's when it is sent."""
+    asks = [
+        made(QuestionAsked, at(1), f"q-{n}", "approval", f"tell[{n}]", "Tell?", (Choice("approve", "…"),))
+        for n in range(3)
+    ]
+    told = drawn(started(0), *asks, ended(2, "asking"), now=9.0)
+    assert bars(told, "tell") == [(1.0, 9.0, "asking")] * 3
+    assert (told.rows[1].kind, told.rows[1].count, told.rows[1].lanes) == ("call", 3, 3)
+    assert drawn(started(0), *asks, resumed(3), intent(4, "tell[0]")).rows[1].kind == "effect"
 
 
 def test_a_checkpoint_of_an_output_kept_before_a_death_begins_with_the_resume() -> None:

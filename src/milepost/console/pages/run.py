@@ -25,15 +25,16 @@ def gather(console: Console, asked: Asked) -> dict[str, Any]:
     """Return everything a run's page shows at once."""
     opened = console.read(asked.needed("id"))
     standing = stands(console.store, opened.row)
-    every = asked.text("all") == "1"
-    sends = sends_of(opened)
+    every, opened_names = asked.text("all") == "1", asked.text("open")
+    rows, sends = steps(opened), sends_of(opened)
     return {
-        **overview_object(console.store, opened, standing),
+        **overview_object(console.store, opened, standing, rows),
         "refusal": error_object(opened.refusal) if opened.refusal is not None else None,
         "head": opened.row.head.seq,
         "every": every,
+        "opened": opened_names or None,
         "headers": HEADERS,
-        "lines": [as_data(line) for line in shown_lines(steps(opened), every=every)],
+        "lines": [as_data(line) for line in shown_lines(rows, every=every, opened=(opened_names,))],
         "sends": sends if every else sends[:SENDS_MAX],
         "sends_left_out": 0 if every else max(len(sends) - SENDS_MAX, 0),
         "timeline": timeline_object(timeline(opened, now())),

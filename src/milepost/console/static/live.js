@@ -1,35 +1,83 @@
-// Pages that are open are told that something changed and fetch their [data-live] part again, never while one types.
+// Pages that are open are told that something changed and fetch their [data-live] parts again, never over what one typed.
 "use strict";
 const status = document.getElementById("live");
 const EVERY_MS = 2000;
 let due = false;
 let busy = false;
 
+function say(text, isLive) {
+  status.textContent = text;
+  status.classList.toggle("live-on", isLive);
+}
+
+// ── live parts ──
+
+function isTouched(field) {
+  if (field.type === "checkbox") return field.checked !== field.defaultChecked;
+  return field.type !== "hidden" && "defaultValue" in field && field.value !== field.defaultValue;
+}
+
 function isBusy(part) {
   const at = document.activeElement;
-  return part.contains(at) && at.matches("input, textarea, select");
+  const isTyping = part.contains(at) && at.matches("input:not([type=checkbox]), textarea, select");
+  return isTyping || [...part.querySelectorAll("input, textarea")].some(isTouched);
+}
+
+// What a visitor had opened, focused or scrolled to stays so when a part is drawn anew.
+function remember(part) {
+  const opened = [...part.querySelectorAll("details[id][open]")].map((one) => one.id);
+  const at = part.contains(document.activeElement) ? document.activeElement : null;
+  const focused = at && (at.id ? "#" + CSS.escape(at.id) : at.getAttribute("href") && `a[href="${CSS.escape(at.getAttribute("href"))}"]`);
+  return (now) => {
+    for (const id of opened) { const one = document.getElementById(id); if (one) one.open = true; }
+    if (focused) now.querySelector(focused)?.focus({ preventScroll: true });
+  };
+}
+
+async function renew(part) {
+  const restore = remember(part);
+  const id = part.id;
+  await htmx.ajax("GET", location.href, { target: part, select: "#" + id, swap: "outerHTML" });
+  const now = document.getElementById(id);
+  if (now) restore(now);
 }
 
 function refresh() {
   due = false;
   busy = true;
   setTimeout(() => { busy = false; if (due) refresh(); }, EVERY_MS);
-  for (const part of document.querySelectorAll("[data-live][id]")) {
-    if (isBusy(part)) { status.textContent = "Something changed; reload to see it."; continue; }
-    htmx.ajax("GET", location.href, { target: part, select: "#" + part.id, swap: "outerHTML" });
-  }
-  if (!document.querySelector("[data-live]")) status.textContent = "Something changed; reload to see it.";
+  const parts = [...document.querySelectorAll("[data-live][id]")];
+  if (!parts.length || parts.some(isBusy)) say("Something changed; reload to see it", true);
+  for (const part of parts) if (!isBusy(part)) renew(part);
+  for (const part of document.querySelectorAll("[data-again]")) htmx.trigger(part, "again");
 }
 
 const events = new EventSource("/events");
-events.addEventListener("open", () => { status.textContent = "Live"; });
-events.addEventListener("error", () => { status.textContent = "Not live"; });
+events.addEventListener("open", () => say("Live", true));
+events.addEventListener("error", () => say("Not live", false));
 events.addEventListener("changed", () => { due = true; if (!busy && !document.hidden) refresh(); });
 document.addEventListener("visibilitychange", () => { if (due && !busy && !document.hidden) refresh(); });
 window.addEventListener("pagehide", () => events.close());
 
-document.addEventListener("click", (event) => {
+// ── clicks and keys ──
+
+document.addEventListener("click", async (event) => {
   const pick = event.target.closest("[data-pick]");
-  if (!pick) return;
-  for (const box of pick.form.querySelectorAll("input[type=checkbox]")) box.checked = pick.dataset.pick === "all";
+  if (pick) for (const box of pick.form.querySelectorAll("input[type=checkbox]")) box.checked = pick.dataset.pick === "all";
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    await navigator.clipboard?.writeText(copy.dataset.copy).catch(() => {});
+    say("Copied", true);
+  }
+});
+
+// j and k go from item to item of a list, as in mail programs; everything else is the browser's.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
+  const step = { j: 1, k: -1 }[event.key];
+  if (!step) return;
+  const items = [...document.querySelectorAll("[data-item]")];
+  const at = items.findIndex((item) => item.contains(document.activeElement));
+  const next = items[at < 0 ? (step > 0 ? 0 : items.length - 1) : at + step];
+  next?.querySelector("h2 a, h2[tabindex], th a")?.focus();
 });
