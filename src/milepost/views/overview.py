@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from milepost.errors import SealKeyMissing
@@ -13,7 +14,7 @@ from milepost.views.data import as_data
 from milepost.views.limits import limit_objects
 from milepost.views.opened import now
 from milepost.views.runs import run_object
-from milepost.views.steps import steps, total_spent
+from milepost.views.steps import Row, steps, total_spent
 
 IN_RECORDS = ("resumes", "versions", "spent", "limits", "forked_from", "counts", "steps", "open")
 """What is told from a run's records; the rest stands in its row."""
@@ -24,12 +25,14 @@ def is_unread(opened: Opened) -> bool:
     return isinstance(opened.refusal, SealKeyMissing)
 
 
-def overview_object(store: Store, opened: Opened, standing: Standing) -> dict[str, Any]:
-    """Return everything `show` tells as data; what cannot be told without a key is null."""
+def overview_object(
+    store: Store, opened: Opened, standing: Standing, rows: Sequence[Row] | None = None
+) -> dict[str, Any]:
+    """Return everything `show` tells as data; what cannot be told without a key is null. `rows` are `steps`, if known."""
     if is_unread(opened):
         return {**run_object(opened.row, standing), **dict.fromkeys(IN_RECORDS)}
     s = opened.snapshot
-    rows = steps(opened)
+    rows = steps(opened) if rows is None else rows
     todo = {row.question_id for row in unanswered(store, opened.row.run_id)}
     return {
         **run_object(opened.row, standing),
