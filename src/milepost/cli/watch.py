@@ -18,7 +18,7 @@ from milepost.cli.people import the_config
 from milepost.notify.delivery import Notifier
 from milepost.stores.contract import Store
 from milepost.views.opened import now, now_text, seal_key
-from milepost.views.words import clock_time
+from milepost.views.words import clock_time, counted
 from milepost.watch.lock import only_watch
 from milepost.watch.look import Looker
 from milepost.watch.supervisor import Event, Supervisor, Watched
@@ -76,8 +76,11 @@ def _say_plain(event: Event) -> None:
     sys.stdout.flush()
 
 
+_ENDS = {0: "done", 1: "failed", 4: "asks", 5: "waits", 129: "stopped", 130: "stopped", 143: "stopped"}
+
+
 def _ended(event: dict[str, Any]) -> str:
-    word = {0: "done", 1: "failed", 4: "asks", 5: "waits"}.get(event["status"], f"ended with status {event['status']}")
+    word = _ENDS.get(event["status"], f"ended with status {event['status']}")
     return word + (f", started again at {clock_time(event['again_at'])}" if "again_at" in event else "")
 
 
@@ -87,7 +90,7 @@ def _told(event: dict[str, Any]) -> str:
 
 
 _SAYS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "watching": lambda event: "watching",
+    "watching": lambda event: f"watching {event['store']}, at most {counted(event['at_once'], 'run')} at once",
     "started": lambda event: f"{event['why']}, goes on (start {event['start']}, process {event['pid']})",
     "ended": _ended,
     "given_up": lambda event: (
@@ -95,6 +98,6 @@ _SAYS: dict[str, Callable[[dict[str, Any]], str]] = {
     ),
     "told": _told,
     "trouble": lambda event: f"looks again in a while: {event['error']}",
-    "stopping": lambda event: f"signal {event['signal']}: {event['runs']} runs stop in order",
+    "stopping": lambda event: f"signal {event['signal']}: {counted(event['runs'], 'run')} to be stopped in order",
     "stopped": lambda event: "stopped",
 }

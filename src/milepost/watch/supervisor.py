@@ -47,7 +47,8 @@ class Supervisor:
     def __init__(self, watched: Watched, store: Path) -> None:
         self._w = watched
         self._memory = Memory(store.with_name(f"{store.name}.watch"))
-        self._children = Children(str(store))
+        self._store = str(store)
+        self._children = Children(self._store)
         self._telling = Telling(watched.notifier)
         self._signals = Signals()
         self._once = False
@@ -64,7 +65,7 @@ class Supervisor:
         """
         self._once = once
         with self._signals.heard_here():
-            self._w.say({"event": "watching"})
+            self._w.say({"event": "watching", "store": self._store, "at_once": self._w.config.at_once})
             while not self._is_over():
                 self._round()
                 if not self._is_over():
