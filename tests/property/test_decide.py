@@ -20,6 +20,7 @@ from milepost.protocol.call import Call
 from milepost.protocol.decide import SourceCheck, VersionCheck, World, decide
 from milepost.protocol.failure import error_record
 from milepost.protocol.findings import findings
+from milepost.protocol.limits import Limits
 from milepost.protocol.ops import Append, Ask, Body, Ended, Load, Moment, Now, Op, Wait
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import CHOICES, ask
@@ -77,7 +78,9 @@ def record_of(s: Snapshot, at: str, what: int, which: int, kind: m.QuestionKind,
     if what <= 1:
         return m.StepStarted(at=at, path=path, attempt=attempt + 1, inputs_fingerprint="i")
     if what == 2 and attempt:
-        return m.StepVerified(at=at, path=path, attempt=attempt, inputs_fingerprint="i", output=POINTER)
+        return m.StepVerified(
+            at=at, path=path, attempt=attempt, inputs_fingerprint="i", output=POINTER, spent={"cost": str(choice)}
+        )
     if what == 3 and attempt:
         return m.StepFailedNoted(at=at, path=path, attempt=attempt, error=error, final=choice == 0)
     if what == 4 and attempt:
@@ -110,7 +113,14 @@ def intent(at: str, path: str, attempt: int) -> m.IntentRecorded:
 
 
 def asked(s: Snapshot, at: str, kind: m.QuestionKind, path: str) -> m.QuestionAsked:
-    about = {"request_digest": "e", "steps": ["extract"], "paths": ["match"], "when": "before", "approvals": 1}
+    about: dict[str, Any] = {
+        "request_digest": "e",
+        "steps": ["extract"],
+        "paths": ["match"],
+        "when": "before",
+        "approvals": 1,
+    }
+    about["limit"] = ("cost", "resumes", "wall", "same_error")[s.record_count % 4]
     question = ask(kind, run_id="r", number=s.record_count, at=at, path=path, sentence="?", about=about).question
     return replace(question, path=path or "post") if kind == m.QuestionKind.REQUEST_CHANGED else question
 
@@ -147,6 +157,7 @@ WORLDS = st.builds(
     lookups=st.none() | LOOKUPS,
     versions=st.none() | st.lists(VERSIONS, max_size=2),
     ask_on_version_change=st.booleans(),
+    limits=st.sampled_from([*[None] * 3, Limits(resumes=2, same_error=2), Limits(wall=timedelta(minutes=9), cost=3)]),
 )
 GIVEN = st.lists(st.sampled_from(["keep", "stop", "applied", "again", "accept", "nonsense"]), max_size=3)
 

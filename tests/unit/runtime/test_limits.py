@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,8 +14,10 @@ from desk import Desk
 
 from milepost import Key, Limits, Rate, effect, spent, step, task
 from milepost.errors import BadOption, LimitReached, QuestionError, RunEnded, RunWaiting, StepFailed
+from milepost.protocol.limits import limits_from
 from milepost.protocol.snapshot import parse_time
 from milepost.runtime.check import check_run
+from milepost.views.limits import limit_objects, limit_words
 
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 ran: list[str] = []
@@ -315,6 +318,15 @@ def test_a_check_says_how_much_was_used(desk: Desk) -> None:
     (bound,) = [f for f in check_run(plan.spec, "r", desk.store, options) if f.rule == "Bound"]
     assert "0 of 5 resumes; 4 of 100 cost" in bound.found
     assert desk.snapshot().limits == {"cost": "100", "resumes": 5}
+    assert [one["says"] for one in limit_objects(desk.snapshot(), START)] == ["0 of 5 resumes", "4 of 100 cost"]
+
+
+def test_a_map_says_what_a_task_may_use() -> None:
+    """The role definition holds what it may cost, readable before it runs."""
+    limits = Limits(resumes=5, cost="2.50", wall=timedelta(days=2), same_error=3, sends=Rate(30, MINUTE))
+    said = ["5 resumes", "2.50 cost", "2 d since the first start", "the same error 3 times in a row"]
+    assert limit_words(limits) == [*said, "30 sends in 1 min (waits)"]
+    assert limits_from(limits.to_json()) == replace(limits, cost="2.50")
 
 
 @pytest.mark.parametrize(
