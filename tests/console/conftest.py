@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
@@ -55,8 +55,18 @@ class Console:
         return client
 
 
-def start_console(store: Path, *arguments: str, **environ: str) -> Console:
-    """Start `milepost ui` and return once it listens."""
+@contextmanager
+def a_console(store: Path, *arguments: str, **environ: str) -> Iterator[Console]:
+    """Start `milepost ui`, hand it out once it listens, and end it as Ctrl-C would, whatever happens meanwhile."""
+    running = _started(store, *arguments, **environ)
+    try:
+        yield running
+    finally:
+        running.process.send_signal(signal.SIGINT)
+        running.process.communicate(timeout=20)
+
+
+def _started(store: Path, *arguments: str, **environ: str) -> Console:
     command = [sys.executable, "-m", "milepost", "ui", "--port", "0", "--no-open", "--json", *arguments]
     own = {**os.environ, "MILEPOST_STORE": str(store), **environ}
     process = subprocess.Popen(
@@ -69,12 +79,6 @@ def start_console(store: Path, *arguments: str, **environ: str) -> Console:
     told = json.loads(line)
     url, _, token = told["url"].partition("/?token=")
     return Console(url, token, told["port"], store, process)
-
-
-def stop(console: Console) -> None:
-    """End a console as Ctrl-C would, and check that it ended by itself."""
-    console.process.send_signal(signal.SIGINT)
-    console.process.communicate(timeout=20)
 
 
 @pytest.fixture(scope="session")
@@ -90,9 +94,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def console(filled: Path) -> Iterator[Console]:
     """Return a console over that store, as `milepost ui` starts it."""
-    running = start_console(filled)
-    yield running
-    stop(running)
+    with a_console(filled) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from threading import Barrier
 
 import httpx2 as httpx
 import pytest
-from conftest import Console, form_key, question_of, send_answer, start_console, stop
+from conftest import Console, a_console, form_key, question_of, send_answer
 
 from milepost.config import ConsoleConfig
 from milepost.console.peer import OwnAccount, account_of, is_own_account
@@ -41,10 +41,9 @@ def named(filled: Path) -> Iterator[Console]:
     tokens.write_text(f'{ana}\n"ben@example" = "{digest(BEN)}"\n"cleo@example" = "{digest(CLEO)}"\n')
     tokens.chmod(0o600)
     (filled.parent / "milepost.toml").write_text('[console]\ntokens_file = "tokens.toml"\n')
-    running = start_console(filled)
-    (filled.parent / "milepost.toml").unlink()
-    yield running
-    stop(running)
+    with a_console(filled) as running:
+        (filled.parent / "milepost.toml").unlink()
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +51,9 @@ def proxied(filled: Path) -> Iterator[Console]:
     """Return a console behind a proxy that proves itself by a secret."""
     config = '[console]\nidentity_header = "X-Remote-User"\nproxy_secret_env = "PROXY_SECRET"\n'
     (filled.parent / "milepost.toml").write_text(config + 'allowed_hosts = ["console.example"]\n')
-    running = start_console(filled, PROXY_SECRET=SECRET)
-    (filled.parent / "milepost.toml").unlink()
-    yield running
-    stop(running)
+    with a_console(filled, PROXY_SECRET=SECRET) as running:
+        (filled.parent / "milepost.toml").unlink()
+        yield running
 
 
 def signed_in(console: Console, token: str) -> httpx.Client:
@@ -206,13 +204,11 @@ def test_items_of_a_map_are_answered_together(named: Console) -> None:
 
 def test_a_console_that_a_run_started_takes_no_answers(filled: Path) -> None:
     """SEC-10. An agent cannot open a door of its own and walk through it; it may look."""
-    running = start_console(filled, MILEPOST_RUN="1 pays-1")
-    with closing(running.visitor()) as agent:
+    with a_console(filled, MILEPOST_RUN="1 pays-1") as running, closing(running.visitor()) as agent:
         question = question_of(agent, "pays-3")
         answer = send_answer(agent, question=question, choice="approve")
         assert answer.status_code == 409
         assert "this process was started by run pays-1" in answer.text
-    stop(running)
 
 
 # ── a proxy ─────────────────────────────────────────────────────────────────────────────────────────
@@ -342,10 +338,9 @@ def test_the_browser_is_given_a_file_only_this_account_can_read(filled: Path, tm
         f'#!/bin/sh\nfile="${{1#file://}}"\nstat -c %a "$file" > {seen}\necho "$1" >> {seen}\ncat "$file" >> {seen}\n'
     )
     browser.chmod(0o700)
-    running = start_console(filled, "--open", BROWSER=str(browser))
-    token = running.token
-    with closing(running.visitor()):
-        stop(running)
+    with a_console(filled, "--open", BROWSER=str(browser)) as running:
+        token = running.token
+        running.visitor().close()
     mode, given, *page = seen.read_text().splitlines()
     assert mode == "600"
     assert given.startswith("file://")

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from conftest import Console, start_console, stop
+from conftest import Console, a_console
 
+from milepost.notify.outbox import Outbox, outbox_path
 from milepost.records.model import RunStatus
 from milepost.stores.contract import Batch, Head, Holder, NewRun, Progress, StoredRecord
 from milepost.stores.sqlite.store import SqliteStore
+from milepost.views.opened import now
 from milepost.views.runs import run_rows
 
 AT = "2026-11-01T00:00:00.000000+00:00"
@@ -26,9 +28,8 @@ def moving(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     """Return a console over a copy that a test may damage."""
     folder = tmp_path_factory.mktemp("moving")
     shutil.copy(filled, folder / "store.sqlite")
-    running = start_console(folder / "store.sqlite")
-    yield running
-    stop(running)
+    with a_console(folder / "store.sqlite") as running:
+        yield running
 
 
 def test_a_store_that_is_gone_or_another_or_damaged_is_told_and_found_again(moving: Console) -> None:
@@ -105,3 +106,19 @@ def test_listing_runs_reads_no_journal_and_asks_for_questions_once(tmp_path: Pat
     assert {row["stands"] for row in rows} == {"waiting", "answered", "died", "done"}
     assert store.reads == 1
     store.close()
+
+
+def test_notifications_that_reached_nobody_are_shown_in_the_inbox(moving: Console) -> None:
+    """A question that nobody was told of waits in vain; the page says so, and why."""
+    Outbox(outbox_path(moving.store)).again(now())  # makes it
+    with closing(sqlite3.connect(outbox_path(moving.store), isolation_level=None)) as raw:
+        raw.execute(
+            "INSERT INTO notifications (question_id, reason, channel, run_id, state, attempts, next_at, last_error) "
+            "VALUES ('q-1', 'asked', 'mail <b>', 'r', 'failed', 8, '2026-11-01T00:00:00+00:00', 'refused <i>')"
+        )
+    with closing(moving.visitor()) as visitor:
+        page = visitor.get("/inbox").text
+        assert "1 notification did not go out" in page
+        assert "mail &lt;b&gt;: refused &lt;i&gt;" in page
+        told = visitor.get("/inbox.json").json()["not_told"]
+        assert [(one["channel"], one["attempts"]) for one in told] == [("mail <b>", 8)]

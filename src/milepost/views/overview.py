@@ -28,7 +28,7 @@ def is_unread(opened: Opened) -> bool:
 def overview_object(
     store: Store, opened: Opened, standing: Standing, rows: Sequence[Row] | None = None
 ) -> dict[str, Any]:
-    """Return everything `show` tells as data; what cannot be told without a key is null. `rows`: its steps, if known."""
+    """Return all that `show` tells as data; what cannot be told without a key is null. `rows`: its steps, if made."""
     if is_unread(opened):
         return {**run_object(opened.row, standing), **dict.fromkeys(IN_RECORDS)}
     s = opened.snapshot
