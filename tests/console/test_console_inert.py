@@ -10,6 +10,7 @@ from conftest import Console, question_of
 from page_parts import Parts
 
 from milepost.console.app import PAGES
+from milepost.console.saying import is_said_whole
 
 HOSTILE = {"id": "hostile", "run": "hostile", "path": "shout"}
 TRAVERSALS = (
@@ -105,3 +106,11 @@ def test_a_run_id_is_a_name_never_a_path_or_an_option(console: Console) -> None:
         for run_id in ("--help", "-c", "../done", "done%00", "' or 1=1 --", "done/../hostile", "*"):
             assert client.get("/check", params={"id": run_id}).status_code == 404
             assert client.get("/run", params={"id": run_id}).status_code == 404
+
+
+def test_what_is_approved_is_seen_whole_not_its_summary() -> None:
+    """SEC-10. A line that leaves something of a request out does not stand alone: the exact request is open below it."""
+    assert is_said_whole({"arguments": {"to": "Ana", "amount": 7}})
+    assert not is_said_whole({"arguments": {"to": "Ana", "lines": [1, 2]}})
+    assert not is_said_whole({"arguments": {"to": "Ana", "more": {"to": "Eve"}}})
+    assert not is_said_whole({"arguments": {"note": "x" * 200, "to": "Eve"}})

@@ -78,8 +78,28 @@ def arranged(questions: Sequence[Mapping[str, Any]], batches: Sequence[Mapping[s
             yield {"question": question, "batch": None}
         elif id(batch) not in told:
             told.add(id(batch))
-            items = [whole.get(q["question_id"], {**q, "evidence": None}) for q in batch["questions"]]
+            items = [whole.get(q["question_id"], {"evidence": None, **q}) for q in batch["questions"]]
             yield {"question": question, "batch": {**batch, "questions": items}}
+
+
+def parts_shown(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the parts of a question's evidence, lists that read as one line among the facts."""
+    facts: dict[str, Any] = {}
+    found: list[dict[str, Any]] = []
+    for part in parts:
+        if part["kind"] == "facts":
+            facts.update({name.replace("_", " "): value for name, value in part["value"].items()})
+            found.append({**part, "value": facts})
+        elif part["kind"] == "value" and isinstance(part["value"], list) and are_plain(part["value"]) and facts:
+            facts.setdefault(part["name"], part["value"])
+        else:
+            found.append({**part})
+    merged = [part for number, part in enumerate(found) if part["kind"] != "facts" or not _told_before(found[:number])]
+    return sorted(merged, key=lambda part: part["name"] == "binding")
+
+
+def _told_before(parts: Sequence[Mapping[str, Any]]) -> bool:
+    return any(part["kind"] == "facts" for part in parts)
 
 
 def change_parts(text: str) -> dict[str, str | None]:

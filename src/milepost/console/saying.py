@@ -91,9 +91,9 @@ def shortened(text: str) -> str:
 
 
 def key_shown(text: object) -> Markup:
-    """Show a digest or key shortened, as a button that copies the whole; a short one as it is."""
+    """Show a digest or key shortened, as a button that copies the whole; what somebody named themselves as it is."""
     whole = inert(text)
-    if len(whole) <= SHORT_LENGTH + 12 and not re.fullmatch(IDENTIFIER, whole):
+    if not re.fullmatch(IDENTIFIER, whole):
         return Markup("<code>{}</code>").format(whole)
     button = '<button type="button" class="short" data-copy="{0}" title="{0} (click: copy)">{1}</button>'
     return Markup(button).format(whole, shortened(whole))
@@ -120,6 +120,14 @@ def in_short(value: Any, length_max: int = 110) -> str:
     if not isinstance(inner, Mapping):
         return _cut(_brief(inner), length_max)
     return _cut(", ".join(f"{name}: {_brief(given)}" for name, given in inner.items()), length_max)
+
+
+def is_said_whole(value: Any, length_max: int = 110) -> bool:
+    """Say whether `in_short` leaves nothing of a request out: what is allowed must be seen, not its summary."""
+    inner = value.get("arguments", value) if isinstance(value, Mapping) else value
+    given = [*inner.values()] if isinstance(inner, Mapping) else [inner]
+    is_plain = not any(isinstance(one, (Mapping, Sequence)) and not isinstance(one, str) for one in given)
+    return is_plain and len(in_short(value, length_max + 1)) <= length_max
 
 
 def _brief(value: Any) -> str:

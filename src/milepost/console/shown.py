@@ -18,7 +18,16 @@ from markupsafe import Markup, escape
 from milepost.console.arranging import are_plain, are_rows, arranged, change_parts, headline, leading, role_shown
 from milepost.console.charts import days_svg, role_svg
 from milepost.console.drawing import legend_svg, timeline_svg
-from milepost.console.saying import canonical_text, in_short, key_shown, moment_words, prose, scalar, since
+from milepost.console.saying import (
+    canonical_text,
+    in_short,
+    is_said_whole,
+    key_shown,
+    moment_words,
+    prose,
+    scalar,
+    since,
+)
 from milepost.views.inert import inert
 from milepost.views.opened import now
 from milepost.views.words import amount, clock_time, counted, lasting
@@ -112,7 +121,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "canonical": canonical_text,
     "change": change_parts,
     "clock": clock_time,
+    "editable": editable,
     "in_short": in_short,
+    "is_said_whole": is_said_whole,
     "key": key_shown,
     "lasting": lasting,
     "lines": lines,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from milepost.errors import MilepostError
 from milepost.notify.delivery import still_failing
 from milepost.notify.outbox import Outbox, outbox_path
 from milepost.runtime.standing import unanswered
+from milepost.stores.contract import QuestionRow
+from milepost.views.errors import error_object
+from milepost.views.evidence import evidence_of
 from milepost.views.questions import together
 
 PAGE = 20
@@ -31,8 +35,21 @@ def gather(console: Console, asked: Asked) -> dict[str, Any]:
         "previous_from": max(first - PAGE, 0) if first else None,
         "questions": [question_data(console, row) for row in shown],
         "not_told": _not_told(console),
-        "batches": [batch for batch in together(rows) if batch["count"] > 1],
+        "batches": _batches(console, rows, {row.question_id for row in shown}),
     }
+
+
+def _batches(console: Console, rows: Sequence[QuestionRow], shown: set[str]) -> list[dict[str, Any]]:
+    """Return what may be answered together and begins or goes on here, each item with what exactly it asks about."""
+    found = [batch for batch in together(rows) if batch["count"] > 1]
+    here = [batch for batch in found if shown & {question["question_id"] for question in batch["questions"]}]
+    row_of = {row.question_id: row for row in rows}
+    for question in (question for batch in here for question in batch["questions"]):
+        try:
+            question["evidence"] = evidence_of(console.store, row_of[question["question_id"]])
+        except MilepostError as error:  # its own page tells it whole
+            question["trouble"] = error_object(error)
+    return here
 
 
 def _not_told(console: Console) -> list[dict[str, Any]]:
