@@ -34,6 +34,8 @@ MEMORY = timedelta(minutes=10)
 LATE = timedelta(seconds=30)
 STARTS_MAX = 60
 CHARACTERS = ("honours-keys", "looked-up", "neither", "never-answers", "forgets-keys", "looks-up-late")
+APPROVED = "approved"
+"""A provider that can be looked up, to which nothing is sent before two people approved."""
 
 
 class Died(BaseException):
@@ -113,6 +115,7 @@ class Provider:
             "honours-keys": {"key_lifetime": timedelta(days=1)},
             "looked-up": {"lookup": self.find, "settle": timedelta(0)},
             "never-answers": {"lookup": self.find, "settle": timedelta(0)},
+            APPROVED: {"lookup": self.find, "settle": timedelta(0), "approve": "before", "approvals": 2},
             "looks-up-late": {"lookup": self.find, "settle": LATE},
             "forgets-keys": {"key_lifetime": MEMORY},
         }
@@ -166,11 +169,19 @@ class World:
         """Answer as a person would who looks at the provider."""
         for question in self.store.questions(RUN_ID):
             choice, result = "again", None
+            if question.kind == "approval":
+                self.approve(question.question_id)
+                continue
             if question.kind == "outcome_unknown":
                 key = next((k for k in self.provider.applied if k in question.sentence), None)
                 choice = "applied" if key else "not-applied"
                 result = canonical({"done": self.provider.names[key]}) if key else None
             self.store.answer(AnswerRow(question.question_id, RUN_ID, choice, "ada", format_time(START), result=result))
+
+    def approve(self, question_id: str) -> None:
+        """Let two people approve, unless they have."""
+        for place, who in enumerate(("ada", "bob"), 1):
+            self.store.answer(AnswerRow(question_id, RUN_ID, "approve", who, format_time(START), place=place))
 
     # ── what stands ──
 
@@ -303,3 +314,6 @@ class Process:
         own = durable.steps.get(scope.path), durable.effects.get(scope.path)
         if own[0] is None and not (own[1] is not None and own[1].open_sends):
             self.world.violations.append(f"{scope.path} began without a durable start or intent")
+        given = durable.approvals[scope.path].given if scope.path in durable.approvals else []
+        if own[1] is not None and self.world.character == APPROVED and [a.by for a in given] != ["ada", "bob"]:
+            self.world.violations.append(f"{scope.path} began without a durable approval of two")

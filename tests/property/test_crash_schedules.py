@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schedule_worlds import ATTEMPTS, CHARACTERS, MEMORY, Node, Process, World
+from schedule_worlds import APPROVED, ATTEMPTS, CHARACTERS, MEMORY, Node, Process, World
 
 from milepost.errors import LeaseTaken, QuestionError
 from milepost.protocol.policy import STARTS_MAX
@@ -63,7 +63,7 @@ def check_attempts(records: list[Record]) -> None:
 
 
 @CALM
-@given(plan=PLANS, character=st.sampled_from(CHARACTERS), deaths=DEATHS)
+@given(plan=PLANS, character=st.sampled_from((*CHARACTERS, APPROVED)), deaths=DEATHS)
 def test_under_any_crash_schedule_it_ends_like_the_undisturbed_run(
     plan: tuple[Node, ...], character: str, deaths: list[int]
 ) -> None:
@@ -86,7 +86,7 @@ def test_under_any_crash_schedule_it_ends_like_the_undisturbed_run(
     assert len(world.verified()) == len(set(world.verified())), "no step is verified twice"
     check_attempts(world.records())
     if character not in NOBODY_KNOWS:
-        assert set(world.asked) <= {"attempts-used"}
+        assert set(world.asked) <= {"attempts-used", *(["approval"] if character == APPROVED else [])}
 
 
 @CALM
