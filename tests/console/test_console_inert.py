@@ -109,7 +109,7 @@ def test_a_run_id_is_a_name_never_a_path_or_an_option(console: Console) -> None:
 
 
 def test_what_is_approved_is_seen_whole_not_its_summary() -> None:
-    """SEC-10. A line that leaves something of a request out does not stand alone: the exact request is open below it."""
+    """SEC-10. A line that leaves some of a request out does not stand alone: the exact request is open below it."""
     assert is_said_whole({"arguments": {"to": "Ana", "amount": 7}})
     assert not is_said_whole({"arguments": {"to": "Ana", "lines": [1, 2]}})
     assert not is_said_whole({"arguments": {"to": "Ana", "more": {"to": "Eve"}}})
