@@ -83,23 +83,20 @@ def arranged(questions: Sequence[Mapping[str, Any]], batches: Sequence[Mapping[s
 
 
 def parts_shown(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the parts of a question's evidence, lists that read as one line among the facts."""
-    facts: dict[str, Any] = {}
+    """Return the parts of a question's evidence: a list that reads as one line is a fact, what binds comes last."""
     found: list[dict[str, Any]] = []
     for part in parts:
         if part["kind"] == "facts":
-            facts.update({name.replace("_", " "): value for name, value in part["value"].items()})
-            found.append({**part, "value": facts})
-        elif part["kind"] == "value" and isinstance(part["value"], list) and are_plain(part["value"]) and facts:
-            facts.setdefault(part["name"], part["value"])
+            found.append({**part, "value": {name.replace("_", " "): value for name, value in part["value"].items()}})
+        elif part["kind"] == "value" and found and found[-1]["kind"] == "facts" and _is_line(part["value"]):
+            found[-1]["value"][part["name"]] = part["value"]
         else:
             found.append({**part})
-    merged = [part for number, part in enumerate(found) if part["kind"] != "facts" or not _told_before(found[:number])]
-    return sorted(merged, key=lambda part: part["name"] == "binding")
+    return sorted(found, key=lambda part: bool(part["name"] == "binding"))
 
 
-def _told_before(parts: Sequence[Mapping[str, Any]]) -> bool:
-    return any(part["kind"] == "facts" for part in parts)
+def _is_line(value: Any) -> bool:
+    return isinstance(value, list) and are_plain(value)
 
 
 def change_parts(text: str) -> dict[str, str | None]:

@@ -15,7 +15,16 @@ from urllib.parse import urlencode
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
 from markupsafe import Markup, escape
 
-from milepost.console.arranging import are_plain, are_rows, arranged, change_parts, headline, leading, role_shown
+from milepost.console.arranging import (
+    are_plain,
+    are_rows,
+    arranged,
+    change_parts,
+    headline,
+    leading,
+    parts_shown,
+    role_shown,
+)
 from milepost.console.charts import days_svg, role_svg
 from milepost.console.drawing import legend_svg, timeline_svg
 from milepost.console.saying import (
@@ -142,6 +151,7 @@ GLOBALS: Mapping[str, Callable[..., Any]] = {
     "leading": leading,
     "legend_svg": legend_svg,
     "link": link,
+    "parts_shown": parts_shown,
     "role_shown": role_shown,
     "role_svg": role_svg,
     "timeline_svg": timeline_svg,

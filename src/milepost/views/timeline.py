@@ -92,12 +92,15 @@ def timeline_object(told: Timeline) -> dict[str, Any]:
     return {**as_data(told), "rows": rows, "marks": [as_data(mark) for mark in told.marks]}
 
 
-def timeline(opened: Opened, now: datetime) -> Timeline:
-    """Return when everything in a run happened, as far as its journal can be trusted."""
+def timeline(opened: Opened, now: datetime, *, is_dead: bool = False) -> Timeline:
+    """Return when everything in a run happened, as far as its journal can be trusted.
+
+    `is_dead` says that who holds the run is known not to live any more.
+    """
     folded = _Fold()
     for _, record in opened.records:
         folded.hear(record)
-    return folded.finished(opened, now)
+    return folded.finished(now, is_held=opened.row.held is not None and not is_dead, started_at=opened.row.started_at)
 
 
 class _Fold:
@@ -193,12 +196,12 @@ class _Fold:
 
     # ── the end ──
 
-    def finished(self, opened: Opened, now: datetime) -> Timeline:
+    def finished(self, now: datetime, *, is_held: bool, started_at: str) -> Timeline:
         if self.began is None:
-            return Timeline(opened.row.started_at)
+            return Timeline(started_at)
         ended = not self.is_working
         edge = self.at if ended and not self.asked else max(self.at, (now - self.began).total_seconds())
-        if self.is_working and opened.row.held is None:
+        if self.is_working and not is_held:
             self._died(self.at)
         self._worked(edge)
         for bar in (*self.under_way.values(), *self.asked.values()):
@@ -207,7 +210,7 @@ class _Fold:
         for row in rows:
             _stack(row, edge)
         left_out = max(len(rows) - ROWS_MAX, 0)
-        return Timeline(opened.row.started_at, edge, rows[:ROWS_MAX], self.marks, left_out)
+        return Timeline(started_at, edge, rows[:ROWS_MAX], self.marks, left_out)
 
 
 def _nested(rows: dict[tuple[str, ...], Row]) -> list[Row]:

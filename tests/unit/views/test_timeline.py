@@ -66,6 +66,13 @@ def test_a_run_nobody_works_on_ends_at_its_last_record_and_one_that_is_held_goes
     assert bars(drawn(started(0), began(1, "read"), held=True), "read") == [(1.0, 100.0, "running")]
 
 
+def test_a_run_whose_holder_is_known_to_be_dead_ends_at_its_last_record() -> None:
+    """Its lease still stands in its row; what is said is what this machine knows."""
+    told = timeline(opened(started(0), began(1, "read"), held=True), ZERO + timedelta(seconds=100), is_dead=True)
+    assert bars(told, "read") == [(1.0, 1.0, "lost")]
+    assert [mark.what for mark in told.marks] == ["started", "died"]
+
+
 def test_an_intent_without_an_outcome_stays_in_doubt_across_deaths_until_it_is_settled() -> None:
     """The one colour that asks for attention: what may have happened outside."""
     doubt = [started(0), intent(1, "post"), resumed(10)]

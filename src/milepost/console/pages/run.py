@@ -37,7 +37,7 @@ def gather(console: Console, asked: Asked) -> dict[str, Any]:
         "lines": [as_data(line) for line in shown_lines(rows, every=every, opened=(opened_names,))],
         "sends": sends if every else sends[:SENDS_MAX],
         "sends_left_out": 0 if every else max(len(sends) - SENDS_MAX, 0),
-        "timeline": timeline_object(timeline(opened, now())),
+        "timeline": timeline_object(timeline(opened, now(), is_dead=standing.word == "died")),
     }
 
 
