@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -258,6 +260,26 @@ def test_as_many_must_approve_as_are_needed(desk: Desk, provider: Provider) -> N
     says(desk, BOB, "approve")
     assert desk.resume(plan) == "receipt-1"
     assert [answer.by for answer in desk.records("answer_entered")] == ["ada@office", "bob@office"]
+
+
+def test_people_who_approve_at_the_same_moment_each_get_a_place(desk: Desk, provider: Provider) -> None:
+    """Eight at once where five must: five stand, in five places, and three are told that it is decided."""
+    plan = approving(provider, approvals=5)
+    asks(desk, plan)
+    question, ready = desk.question, threading.Barrier(8)
+
+    def approve(number: int) -> str:
+        ready.wait()
+        try:
+            return f"place {says(desk, Identity(f'p{number}@office'), 'approve', of=question).place}"
+        except AlreadyAnswered:
+            return "late"
+
+    with ThreadPoolExecutor(8) as people:
+        told = sorted(people.map(approve, range(8)))
+    assert told == ["late"] * 3 + [f"place {number}" for number in range(1, 6)]
+    assert sorted(a.place for a in desk.store.answers("r")) == [0, 0, 0, 1, 2, 3, 4, 5]
+    assert desk.resume(plan) == "receipt-1"
 
 
 def test_one_person_on_two_machines_or_at_two_doors_is_one(desk: Desk, provider: Provider) -> None:
