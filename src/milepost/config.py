@@ -7,9 +7,11 @@ is the file. Called by the command line and the console; holds no rule of theirs
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
@@ -102,7 +104,23 @@ def find_config(start: Path, store: Path | None = None) -> Path | None:
 def load_config(start: Path, store: Path | None = None) -> Config:
     """Read the file that holds for a working folder and a store's file. Raises: BadConfig."""
     file = find_config(start, store)
-    return Config() if file is None else read_config(file)
+    if file is None:
+        return Config()
+    _check_owner(file, [start, *([store.parent] if store is not None else [])])
+    return read_config(file)
+
+
+def _check_owner(file: Path, trusted: Sequence[Path]) -> None:
+    """Refuse a file of somebody else: it is looked for upwards, in a shared folder too, and names a command to run."""
+    found = file.stat()
+    owners = {0, os.geteuid(), *(folder.stat().st_uid for folder in trusted if folder.exists())}
+    if found.st_uid not in owners:
+        expected, is_there = "a file of yours, of root or of whoever owns the folder", f"user number {found.st_uid}'s"
+    elif found.st_mode & stat.S_IWOTH:
+        expected, is_there = "a file that not everybody may write", f"mode {stat.S_IMODE(found.st_mode):o}"
+    else:
+        return
+    raise BadConfig(file=file, key="the file", expected=expected, found=is_there)
 
 
 def read_config(file: Path) -> Config:

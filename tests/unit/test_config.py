@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -76,3 +77,22 @@ def test_it_is_found_upwards_then_beside_the_store(tmp_path: Path) -> None:
     assert find_config(inner, store) == beside
     upwards = _written(tmp_path / "a", "")
     assert find_config(inner, store) == upwards
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_somebody_else_is_not_obeyed(tmp_path: Path) -> None:
+    """Whoever can write to a folder above yours must not choose the command that your runs start."""
+    file = _written(tmp_path, '[notify]\ncommand = ["their-program"]\n')
+    inner = tmp_path / "project"
+    inner.mkdir()
+    os.chown(file, 12345, 12345)
+    with pytest.raises(BadConfig, match="found user number 12345's"):
+        load_config(inner)
+    os.chown(inner, 12345, 12345)  # their project: their plan runs here as well
+    assert load_config(inner).notify.command == ("their-program",)
+
+
+def test_a_file_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> None:
+    _written(tmp_path, "").chmod(0o666)
+    with pytest.raises(BadConfig, match="found mode 666"):
+        load_config(tmp_path)
