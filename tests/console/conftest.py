@@ -31,6 +31,11 @@ class Console:
     process: subprocess.Popen[str]
     said: list[str] = field(default_factory=list)
 
+    @property
+    def cookie(self) -> str:
+        """Return the name of its cookie: its own, for browsers send a host's cookies to all its ports."""
+        return f"milepost_console_{self.port}"
+
     def browser(self, **more: object) -> httpx.Client:
         """Return a client without cookies."""
         return httpx.Client(base_url=self.url, timeout=20, **more)  # type: ignore[arg-type]

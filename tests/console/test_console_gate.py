@@ -129,10 +129,10 @@ def test_a_link_from_elsewhere_is_asked_once_more_from_here(visitor: httpx.Clien
 def test_after_signing_out_the_cookie_opens_nothing(console: Console) -> None:
     """A stolen cookie ends with the session."""
     with closing(console.visitor()) as client:
-        cookie = client.cookies["milepost_console"]
+        cookie = client.cookies[console.cookie]
         own = {"origin": console.url}
         assert client.post("/signout", data={"form_key": form_key(client)}, headers=own).status_code == 303
-    with console.browser(cookies={"milepost_console": cookie}) as thief:
+    with console.browser(cookies={console.cookie: cookie}) as thief:
         assert thief.get("/inbox").status_code == 401
 
 
@@ -205,7 +205,7 @@ def test_what_a_visitor_types_as_their_name_is_not_who_answered(console: Console
 def test_an_open_page_is_told_that_something_changed_and_never_what(console: Console, visitor: httpx.Client) -> None:
     """Server-sent events carry no content: whoever hears one asks for the page, through the gate, again."""
     connection = http.client.HTTPConnection("127.0.0.1", console.port, timeout=20)
-    connection.request("GET", "/events", headers={"cookie": f"milepost_console={visitor.cookies['milepost_console']}"})
+    connection.request("GET", "/events", headers={"cookie": f"{console.cookie}={visitor.cookies[console.cookie]}"})
     answer = connection.getresponse()
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.readline() == b"retry: 3000\n"

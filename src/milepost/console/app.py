@@ -88,6 +88,7 @@ def build(console: Console) -> ASGIApp:
         console.hosts,
         sign_in=lambda request, why: _sign_in(console, request, why, HTTPStatus.UNAUTHORIZED),
         is_secure=console.url.startswith("https://"),
+        port=console.port,
         on_entered=console.on_entered,
         may_connect=_owners_only() if console.owners_only else lambda scope: True,
     )

@@ -24,7 +24,6 @@ BODY_S = 15.0
 """Seconds a form may take to arrive."""
 FIELDS_MAX = 2000
 """Fields a form may have: two for each of a .map's approvals on one page, and some."""
-COOKIE = "milepost_console"
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -81,11 +80,14 @@ class Gate:
         *,
         sign_in: Callable[[Request, str], Response],
         is_secure: bool = False,
+        port: int = 0,
         on_entered: Callable[[], None] = lambda: None,
         may_connect: Callable[[Scope], bool] = lambda scope: True,
     ) -> None:
         self._app, self._people, self._hosts = app, people, hosts
         self._sign_in, self._is_secure = sign_in, is_secure
+        # Named by the port: a browser sends the cookies of a host to all its ports, and would take one for the other.
+        self._cookie = f"{'__Host-' if is_secure else ''}milepost_console_{port}"
         self._on_entered, self._may_connect = on_entered, may_connect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,13 +141,19 @@ class Gate:
     def _entered(self, path: str, cookie: str) -> Response:
         response = RedirectResponse(_own_path(path), 303)
         response.set_cookie(
-            COOKIE, cookie, max_age=int(VISIT_S), httponly=True, samesite="strict", secure=self._is_secure, path="/"
+            self._cookie,
+            cookie,
+            max_age=int(VISIT_S),
+            httponly=True,
+            samesite="strict",
+            secure=self._is_secure,
+            path="/",
         )
         return response
 
     def _visit(self, request: Request) -> Visit | None:
         address = request.client.host if request.client else ""
-        return self._people.visit(request.headers, request.cookies.get(COOKIE, ""), address, time.monotonic())
+        return self._people.visit(request.headers, request.cookies.get(self._cookie, ""), address, time.monotonic())
 
     # ── forms ──
 
@@ -176,9 +184,9 @@ class Gate:
         return self._entered(form.get("to", ["/"])[0], cookie)
 
     def _leave(self, request: Request) -> Response:
-        self._people.leave(request.cookies.get(COOKIE, ""))
+        self._people.leave(request.cookies.get(self._cookie, ""))
         response = RedirectResponse("/signin", 303)
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict", secure=self._is_secure)
+        response.delete_cookie(self._cookie, path="/", httponly=True, samesite="strict", secure=self._is_secure)
         return response
 
 

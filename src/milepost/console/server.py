@@ -95,6 +95,7 @@ def prepare(
         people=people,
         hosts=own_names(port, [*config.allowed_hosts, *_host_of(config.url)]),
         children=Children(door.location),
+        port=port,
         url=config.url,
         on_entered=on_entered,
         owners_only=people.owner is not None and not people.named and not config.url and is_loopback(config.host),

@@ -23,6 +23,7 @@ class Console:
     hosts: Hosts
     children: Children
     templates: Templates = field(default_factory=Templates)
+    port: int = 0
     url: str = ""  # how people reach it from elsewhere, for cookies and links
     on_entered: Callable[[], None] = lambda: None
     owners_only: bool = False  # connections of other accounts of this machine are refused
