@@ -25,7 +25,8 @@ def test_every_command_has_help_with_an_example_and_takes_json(name: str) -> Non
     assert command.name == name
     text = command.get_help(click.Context(command, info_name=f"milepost {name}"))
     assert f"Example:\n    milepost {name}" in text or "milepost completion" in text
-    assert any(option.name == "as_json" for option in command.params)
+    doors = command.commands.values() if isinstance(command, click.Group) else [command]
+    assert all(any(option.name == "as_json" for option in door.params) for door in doors)
 
 
 def test_help_loads_neither_rich_nor_any_command(shell: Shell) -> None:
