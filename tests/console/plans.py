@@ -133,9 +133,14 @@ def fill(location: str) -> None:
     with suppress(OutcomeUnknown):
         hostile.options(store=store).resume("hostile")
     hostile.options(store=store, shadow=True).run("hostile-shadow", text=HOSTILE)
+    with suppress(ApprovalNeeded):
+        remind.options(store=store, seal_key=b"a key that the console does not have").run("sealed", people=["Ana"])
     for name in ("pays-1", "pays-2", "pays-3"):
         with suppress(ApprovalNeeded):
             settle.options(store=store).run(name, people=["Ana"])
+    for name in ("clicks-1", "clicks-2", "clicks-3"):
+        with suppress(ApprovalNeeded):
+            remind.options(store=store).run(name, people=["Ana & <b>Ben</b>"])
     with suppress(ApprovalNeeded):
         remind.options(store=store).run("reminds", people=["a@x", "b@x", "c@x", "d@x"])
     subprocess.run([sys.executable, __file__, location, "died"], env={**os.environ, "DIE_AT": "1"}, check=False)

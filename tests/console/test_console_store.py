@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from conftest import Console, a_console
+from conftest import Console, a_console, question_of, send_answer
 
 from milepost.notify.outbox import Outbox, outbox_path
 from milepost.records.model import RunStatus
@@ -74,6 +74,21 @@ def test_an_altered_run_is_shown_as_far_as_it_can_be_trusted(moving: Console) ->
         assert visitor.get("/map", params={"run": "done"}).status_code == 409
         assert visitor.get("/seals", params={"id": "done"}).status_code == 200
         assert visitor.get("/runs").status_code == 200
+
+
+def test_a_run_sealed_with_a_key_that_is_not_here_is_neither_trusted_nor_answered(
+    console: Console, visitor: httpx.Client
+) -> None:
+    """Its pages say which key is missing; nobody answers for it, and the other runs are as before."""
+    for page in ("/run", "/journal", "/seals", "/map"):
+        answer = visitor.get(page, params={"id": "sealed", "run": "sealed"})
+        assert answer.status_code in (200, 409), page
+        assert "sealed with" in answer.text, page
+    question = question_of(visitor, "sealed")
+    refused = send_answer(visitor, question=question, choice="approve")
+    assert refused.status_code == 409
+    assert "MILEPOST_SEAL_KEY" in refused.text
+    assert visitor.get("/health").status_code == 200
 
 
 class CountedStore(SqliteStore):
