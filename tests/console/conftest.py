@@ -67,8 +67,9 @@ def a_console(store: Path, *arguments: str, **environ: str) -> Iterator[Console]
     try:
         yield running
     finally:
-        running.process.send_signal(signal.SIGINT)
-        running.process.communicate(timeout=20)
+        if running.process.poll() is None:
+            running.process.send_signal(signal.SIGINT)
+            running.process.communicate(timeout=20)
 
 
 def _started(store: Path, *arguments: str, **environ: str) -> Console:

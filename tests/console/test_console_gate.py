@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import signal
 import socket
 from contextlib import closing
+from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from conftest import Console, form_key, question_of, send_answer
+from conftest import Console, a_console, form_key, question_of, send_answer
 
 from milepost.console.app import PAGES
 
@@ -217,3 +219,20 @@ def test_an_open_page_is_told_that_something_changed_and_never_what(console: Con
     assert answer.readline() == b"data: 1\n"
     answer.close()
     connection.close()
+
+
+def test_it_ends_at_once_and_in_silence_although_a_page_is_open(filled: Path) -> None:
+    """Ctrl-C is no error; a live page that is open somewhere does not hold it up."""
+    with a_console(filled) as running, closing(running.visitor()) as visitor:
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        cookie = f"{running.cookie}={visitor.cookies[running.cookie]}"
+        connection.request("GET", "/events", headers={"cookie": cookie})
+        answer = connection.getresponse()
+        assert answer.readline() == b"retry: 3000\n"
+        running.process.send_signal(signal.SIGINT)
+        said = running.process.communicate(timeout=20)[1]
+        answer.close()
+        connection.close()
+    assert running.process.returncode == 128 + signal.SIGINT
+    assert "Traceback" not in said
+    assert "cancelled" not in said.lower()

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
-from milepost.console.changes import Changes, stream
+from milepost.console.changes import stream
 from milepost.console.gate import Gate
 from milepost.console.pages import artifact, health, inbox, journal, question, role, run, runs, shadow, step
 from milepost.console.pages.asked import Asked
@@ -65,13 +65,12 @@ NOT_THERE = (RunUnknown, QuestionUnknown, StepUnknown)
 
 def build(console: Console) -> ASGIApp:
     """Return the app of a console, gate included."""
-    changes = Changes(console.door.look)
     routes = [
         Route("/", lambda request: RedirectResponse("/inbox")),
         *(route for page in PAGES for route in _routes(console, page)),
         Route("/answer", _answering(console), methods=["POST"]),
         Route("/artifact", lambda request: artifact.send(console, Asked(request.query_params))),
-        Route("/events", stream(changes)),
+        Route("/events", stream(console.changes)),
         Route("/signin", lambda request: _sign_in(console, request, ""), methods=["GET"]),
         Route("/signout", lambda request: RedirectResponse("/signin", 303), methods=["POST"]),
         static_route(),
@@ -81,7 +80,7 @@ def build(console: Console) -> ASGIApp:
         HTTPException: _not_found(console),
         Exception: _bug(console),
     }
-    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=changes.lifespan)
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=console.changes.lifespan)
     return Gate(
         app,
         console.people,

@@ -30,16 +30,22 @@ class Changes:
         self._changed, self._look_s = changed, look_s
         self._listeners: set[asyncio.Event] = set()
         self._looking: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.is_ending = False
 
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
         """Look while the app lives; wake everybody at its end so that it can end."""
         yield
-        self.is_ending = True
         if self._looking is not None:
             self._looking.cancel()
-        self._tell()
+        self.end()
+
+    def end(self) -> None:
+        """Let everybody who listens go; also from a signal's handler."""
+        self.is_ending = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._tell)
 
     @property
     def is_full(self) -> bool:
@@ -47,6 +53,7 @@ class Changes:
 
     async def told(self) -> AsyncIterator[bool]:
         """Yield True whenever something changed, False after a silence."""
+        self._loop = asyncio.get_running_loop()
         event = asyncio.Event()
         self._listeners.add(event)
         if self._looking is None or self._looking.done():
@@ -57,7 +64,8 @@ class Changes:
                     async with asyncio.timeout(ALIVE_S):
                         await event.wait()
                     event.clear()
-                    yield True
+                    if not self.is_ending:
+                        yield True
                 except TimeoutError:
                     yield False
         finally:

@@ -13,12 +13,14 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from milepost.config import ConsoleConfig
 from milepost.console.app import build
+from milepost.console.changes import Changes
 from milepost.console.children import Children
 from milepost.console.gate import own_names
 from milepost.console.opening import OpenStore
@@ -31,6 +33,18 @@ from milepost.stores.contract import Store
 GRACE_S = 2
 """Seconds that open pages get to end when the console does."""
 CONNECTIONS_MAX = 200
+
+
+class _Server(uvicorn.Server):
+    """Lets live pages go as soon as it is to end: it would wait for them."""
+
+    def __init__(self, settings: uvicorn.Config, changes: Changes) -> None:
+        super().__init__(settings)
+        self._changes = changes
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._changes.end()
+        super().handle_exit(sig, frame)
 
 
 @dataclass(slots=True)
@@ -54,7 +68,7 @@ class Serving:
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=GRACE_S,
         )
-        self._server = uvicorn.Server(settings)
+        self._server = _Server(settings, self.console.changes)
 
     @property
     def port(self) -> int:
@@ -95,6 +109,7 @@ def prepare(
         people=people,
         hosts=own_names(port, [*config.allowed_hosts, *_host_of(config.url)]),
         children=Children(door.location),
+        changes=Changes(door.look),
         port=port,
         url=config.url,
         on_entered=on_entered,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from milepost.console.changes import Changes
 from milepost.console.children import Children
 from milepost.console.gate import Hosts
 from milepost.console.opening import OpenStore
@@ -22,6 +23,7 @@ class Console:
     people: People
     hosts: Hosts
     children: Children
+    changes: Changes
     templates: Templates = field(default_factory=Templates)
     port: int = 0
     url: str = ""  # how people reach it from elsewhere, for cookies and links
