@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from conftest import Console, a_console, form_key, question_of, send_answer
+from running import Console, a_console, form_key, question_of, send_answer
 
 from milepost.console.app import PAGES
 

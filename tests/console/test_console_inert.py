@@ -6,8 +6,8 @@ from contextlib import closing
 
 import httpx2 as httpx
 import pytest
-from conftest import Console, question_of
 from page_parts import Parts
+from running import Console, question_of
 
 from milepost.console.app import PAGES
 from milepost.console.saying import is_said_whole

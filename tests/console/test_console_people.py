@@ -16,7 +16,7 @@ from threading import Barrier
 
 import httpx2 as httpx
 import pytest
-from conftest import Console, a_console, form_key, question_of, send_answer
+from running import Console, a_console, form_key, question_of, send_answer
 
 from milepost.config import ConsoleConfig
 from milepost.console.peer import OwnAccount, account_of, is_own_account

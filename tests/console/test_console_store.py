@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from conftest import Console, a_console, question_of, send_answer
+from running import Console, a_console, question_of, send_answer
 
 from milepost.notify.outbox import Outbox, outbox_path
 from milepost.records.model import RunStatus
