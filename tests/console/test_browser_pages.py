@@ -120,7 +120,7 @@ def test_items_that_are_counted_open_one_by_one(window: Visit) -> None:
     """`match × 12` is a link to the twelve."""
     window.go("/run?id=done")
     window.page.get_by_role("link", name="match × 12").click()
-    assert window.page.get_by_role("link", name="match#12", exact=True).is_visible()
+    window.page.get_by_role("link", name="match#12", exact=True).wait_for()
     window.saw_nothing_bad()
 
 
