@@ -122,10 +122,19 @@ def _rendered(console: Console, request: Request, template: str, **values: Any) 
         visit=visit,
         path=path,
         twin=twin,
+        waiting=_waiting(console) if visit else 0,
         store=console.door.location,
         proxied=bool(console.people.proxy),
         **values,
     )
+
+
+def _waiting(console: Console) -> int:
+    """Return how many questions wait; 0 when the store cannot say, which the page itself tells."""
+    try:
+        return question.still_open(console)
+    except MilepostError:
+        return 0
 
 
 def _json(value: Any, status: int = 200) -> Response:

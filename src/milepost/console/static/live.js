@@ -34,21 +34,25 @@ function remember(part) {
   };
 }
 
-async function renew(part) {
+function renew(part, fresh) {
+  const now = fresh.getElementById(part.id);
+  if (!now) return;
   const restore = remember(part);
-  const id = part.id;
-  await htmx.ajax("GET", location.href, { target: part, select: "#" + id, swap: "outerHTML" });
-  const now = document.getElementById(id);
-  if (now) restore(now);
+  part.replaceWith(now);
+  htmx.process(now);
+  restore(now);
 }
 
-function refresh() {
+async function refresh() {
   due = false;
   busy = true;
   setTimeout(() => { busy = false; if (due) refresh(); }, EVERY_MS);
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer?.ok) return say(answer?.status === 401 ? "Signed out; reload to sign in" : "Not live", false);
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   const parts = [...document.querySelectorAll("[data-live][id]")];
-  if (!parts.length || parts.some(isBusy)) say("Something changed; reload to see it", true);
-  for (const part of parts) if (!isBusy(part)) renew(part);
+  if (parts.length < 2 || parts.some(isBusy)) say("Something changed; reload to see it", true);
+  for (const part of parts) if (!isBusy(part)) renew(part, fresh);
   for (const part of document.querySelectorAll("[data-again]")) htmx.trigger(part, "again");
 }
 
