@@ -1,8 +1,8 @@
 """Approval: what keeps a call back until people allowed exactly this; written once for effects and steps. Pure.
 
-An answer is bound to the request, inputs, sources, versions, run and path that were shown: any difference voids it and
-asks anew, saying what changed. It is consumed by the intent or the start, not by the answer, and covers every later one
-of the same request.
+An answer is bound to the request, the rule it was given under, inputs, sources, versions, run and path: any difference
+voids it and asks anew, saying what changed. It is consumed by the intent or the start, not by the answer, and covers
+every later one of the same request.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.state import ApprovalState
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
+from milepost.records.identity import is_same_person
 from milepost.records.model import AnswerEntered, QuestionKind
 
 SKEW_MAX = timedelta(minutes=5)
@@ -102,7 +103,16 @@ def _not_allowed(
         return [f"{last.by} edited it", *changes]
     if changes:
         return [f"the approval by {_givers(state)} is void", *changes]
-    if not state.acted and _is_expired(state, now):
+    return None if state.acted else _not_usable(call, state, now)
+
+
+def _not_usable(call: Call[Any], state: ApprovalState, now: datetime) -> list[str] | None:
+    """Say why an approval of exactly this cannot be used any more, None when it can."""
+    agents = call.snapshot.agents  # also whoever went on with the run after the answer
+    own = next((given.by for given in state.given if any(is_same_person(given.by, name) for name in agents)), None)
+    if own is not None:
+        return [f"the approval by {_givers(state)} is void", f"{own} runs the task"]
+    if _is_expired(state, now):
         return [f"the approval by {_givers(state)} at {state.given[0].answered_at} has expired"]
     return None
 
@@ -174,8 +184,9 @@ def binding(call: Call[Any], request: str, order: int | None = None) -> dict[str
                 continue
             if order is None or step.verified_order <= order:
                 sources[path] = verified.sources.digest
-    started = s.started
+    started, rule = s.started, call.spec.approving
     return {
+        "approval": rule.in_words() if rule is not None else "",
         "inputs": started.inputs_fingerprint if started is not None else "",
         "kept": _kept(s),
         "path": call.path,

@@ -80,6 +80,8 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
             raise _effect_failed(call, str(state.failure.error))
         elif (yield from _may_send(call, request, state)):
             answer = yield from _allowed(call, request)
+            if (yield from keep_pace(call)):
+                answer = yield from _allowed(call, request)  # it may have expired meanwhile
             returned = yield from _send(call, request, answer)
             if returned is not None:
                 return returned.value
@@ -275,7 +277,6 @@ def _intend(call: Call[EffectSpec], request: Request, answer: str | None) -> Ste
 
     Crash: no intent and nothing sent, or an open intent that the next reader resolves.
     """
-    yield from keep_pace(call)
     now = yield from stay_within(call, (yield Now()))
     state = call.effect
     attempt = (state.last.intent.attempt + 1) if state is not None and state.last is not None else 1

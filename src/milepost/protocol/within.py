@@ -27,13 +27,18 @@ def stay_within(call: Call[Any], now: Moment) -> Steps[Moment]:
     return now
 
 
-def keep_pace(call: Call[Any]) -> Steps[None]:
-    """Wait until the task's rate allows one more send. What was sent is in the journal: a restart forgets nothing."""
+def keep_pace(call: Call[Any]) -> Steps[bool]:
+    """Wait until the task's rate allows one more send; say whether that took time.
+
+    What was sent is in the journal: a restart forgets nothing.
+    """
     if call.limits is None or call.limits.sends is None:
-        return
+        return False
     until: str | None = yield Pace(call.limits.sends)
-    if until is not None:
-        yield Wait(until, f"{call.path} keeps to {call.limits.sends.count} sends in {call.limits.sends.per}")
+    if until is None:
+        return False
+    yield Wait(until, f"{call.path} keeps to {call.limits.sends.count} sends in {call.limits.sends.per}")
+    return True
 
 
 def limit_question(use: Use, *, run_id: str, number: int, at: str, path: str = "") -> Ask:

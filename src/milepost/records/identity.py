@@ -28,3 +28,8 @@ class Identity:
         """Return the entry of `approvers=` that means this person: their name, its user part or a group; else None."""
         own = {self.name, self.user, *self.groups}
         return next((entry for entry in approvers if entry in own), None)
+
+
+def is_same_person(one: str, other: str) -> bool:
+    """Say whether two names are one person's, as far as that can be told: `ana` on two machines, or by two doors."""
+    return Identity(one).user.casefold() == Identity(other).user.casefold()

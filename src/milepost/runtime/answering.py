@@ -11,12 +11,12 @@ from dataclasses import replace
 from milepost.errors import AlreadyAnswered, AnswerRefused, CorruptRecord, QuestionUnknown, RunEnded
 from milepost.protocol.state import settled_after
 from milepost.records.canonical import canonical, parse
-from milepost.records.identity import Identity
+from milepost.records.identity import Identity, is_same_person
 from milepost.records.model import ENDED, Choice, QuestionAsked
 from milepost.records.rows import AnswerRow, CancelRow
 from milepost.records.seal import Sealer
 from milepost.records.written import decode_record
-from milepost.runtime.entitled import is_same_person, refuse_the_agent, role_of
+from milepost.runtime.entitled import refuse_the_agent, role_of
 from milepost.runtime.opening import check_key, row_of
 from milepost.stores.contract import QuestionRow, RunRow, Store
 

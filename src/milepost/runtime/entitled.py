@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from milepost.errors import AnswerRefused
-from milepost.records.identity import Identity
+from milepost.records.identity import Identity, is_same_person
 from milepost.records.model import QuestionAsked, QuestionKind, RunStarted, RunStatus
 from milepost.records.written import decode_record
 from milepost.runtime.children import started_by_a_run
@@ -35,15 +35,10 @@ def role_of(question: QuestionAsked, by: Identity) -> str:
     return role or ""
 
 
-def is_same_person(one: str, other: str) -> bool:
-    """Say whether two names are one person's, as far as that can be told: `ana` on two machines, or by two doors."""
-    return Identity(one).user.casefold() == Identity(other).user.casefold()
-
-
 def refuse_the_agent(store: Store, run_id: str, question: QuestionAsked, by: Identity) -> None:
     """Refuse an answer of whoever runs the task, or from inside of a run. Raises: AnswerRefused."""
     reason = ""
-    if by.name in _agents(store, question, run_id):
+    if any(is_same_person(by.name, agent) for agent in _agents(store, question, run_id)):
         reason = f"{by.name} runs the task, and nobody allows what they ask for themselves"
     elif active_runs():
         reason = "a run is active in this process: whoever answers must be outside of it"

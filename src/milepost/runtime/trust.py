@@ -16,6 +16,7 @@ from milepost.errors import CorruptRecord, RefusedError
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, settled_after
 from milepost.records.canonical import digest, parse
+from milepost.records.identity import is_same_person
 from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed, RunStatus
 from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import Opened, collecting_later, read_snapshot
@@ -115,7 +116,7 @@ def _check_offered(opened: Opened, question: QuestionAsked, row: AnswerRow) -> N
     reason = ""
     if row.choice not in offered:
         reason = f"it chooses {row.choice[:80]!r}, the question offers {', '.join(offered)}"
-    elif row.by in question.about.get("agents", ()):
+    elif any(is_same_person(row.by, agent) for agent in question.about.get("agents", ())):
         reason = f"it is by {row.by[:80]!r}, who runs the task and cannot allow what it asks"
     if reason:
         raise _corrupt(opened, f"the answer to {row.question_id}", reason)

@@ -56,7 +56,7 @@ def test_nothing_is_sent_before_it_is_approved(desk: Desk, provider: Provider) -
     evidence = desk.evidence()
     assert evidence["request"] == {"arguments": {"amount": 10, "invoice": "INV-7"}}
     assert (evidence["provider"], evidence["key"][:4]) == ("accounting", "mp1-")
-    assert set(evidence["binding"]) == {"inputs", "kept", "path", "request", "run", "sources", "versions"}
+    assert set(evidence["binding"]) == {"approval", "inputs", "kept", "path", "request", "run", "sources", "versions"}
     assert [choice.name for choice in desk.asked().choices] == ["approve", "edit", "decline"]
 
 
