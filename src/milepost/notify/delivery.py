@@ -88,7 +88,8 @@ class Notifier:
         """Note what is due, let go of what is answered, and return what may be sent now."""
         if not self.config.notify.reaches_somebody:
             return []
-        now, questions, rows = self._now(), self._open(), self.outbox.all()
+        # The rows first: one that another process notes meanwhile, about a question too new for us, is left alone.
+        now, rows, questions = self._now(), self.outbox.all(), self._open()
         self._tidy(rows, questions)
         known = {_key(row): row for row in rows}
         found = list(due(questions, self.config.notify, self.ways, now))

@@ -70,6 +70,12 @@ class Looker:
             return None
         known = self._until.get(row.run_id)
         if known is None or known[0] != row.head.seq:
-            text = waits_until(read_snapshot(self._store, row.run_id, self._seal_key).snapshot)
+            text = self._read_until(row.run_id)
             known = self._until[row.run_id] = (row.head.seq, None if text is None else parse_time(text))
         return known[1]
+
+    def _read_until(self, run_id: str) -> str | None:
+        try:
+            return waits_until(read_snapshot(self._store, run_id, self._seal_key).snapshot)
+        except RefusedError:
+            return None  # it is gone since it was listed

@@ -25,6 +25,7 @@ class Telling:
     def start(self) -> None:
         """Begin a delivery, if none is under way."""
         if self._thread is None:
+            self._delivery = None
             self._thread = threading.Thread(target=self._deliver, name="milepost-telling", daemon=True)
             self._thread.start()
 

@@ -301,3 +301,17 @@ def test_many_questions_of_one_run_are_one_mail(asking: SqliteStore, hook: Calla
     assert message.title == "A run asks 12 questions: r (attempts_used)"
     assert "and 2 more" in message.text
     assert message.text.count(row.question_id) == 10
+
+
+def test_what_another_process_notes_meanwhile_is_not_let_go_of(asking: SqliteStore) -> None:
+    """A question newer than what we have read of the store is not one that was answered."""
+    clock = Times(asking)
+    other = _notifier(asking, clock, command=("/bin/false",))
+
+    class Slow(Notifier):
+        def _open(self) -> Any:
+            other.deliver()
+            return []  # as the store was before the question was asked
+
+    Slow(asking, other.config, now=clock, environ=os.environ).deliver()
+    assert [state for _, state, _ in _rows(other)] == ["waiting"]
