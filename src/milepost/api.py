@@ -27,6 +27,7 @@ from milepost.runtime.clock import SystemClock
 from milepost.runtime.context import here_or_refused
 from milepost.runtime.drive import drive_call
 from milepost.runtime.fork import fork_run
+from milepost.runtime.guard import refuse_plain
 from milepost.runtime.map import map_calls, map_calls_async, named_calls
 from milepost.runtime.registry import register_call
 from milepost.runtime.scope import Scope, current, here, on_a_loop
@@ -173,7 +174,8 @@ class Effect(_Callable, Generic[P, R]):
         return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
     def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself, deliberately, without a run: nothing is recorded, nothing protects it."""
+        """Call the function itself, deliberately: nothing is recorded, nothing protects it. Refused in a shadow run."""
+        refuse_plain(self.spec.name)
         return _unwrapped(self.spec.function(key, *args, **kwargs))  # type: ignore[no-any-return]
 
 
@@ -199,7 +201,8 @@ class AsyncEffect(_Callable, Generic[P, R]):
         return map_calls_async(named_calls(_scope_for_effect(spec), spec, items, concurrency), concurrency)
 
     async def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself, deliberately, without a run: nothing is recorded, nothing protects it."""
+        """Call the function itself, deliberately: nothing is recorded, nothing protects it. Refused in a shadow run."""
+        refuse_plain(self.spec.name)
         return _unwrapped(await self.spec.function(key, *args, **kwargs))  # type: ignore[no-any-return]
 
 

@@ -66,6 +66,12 @@ class Guard:
         if scope is not None and scope.run.snapshot.is_shadow:
             self._threads[thread] = scope
 
+    def refuse_sending(self, name: str, frame: FrameType) -> None:
+        """Refuse to send outside the protocol from a shadow run. Raises: UndeclaredWrite."""
+        scope = self._scope()
+        if scope is not None and scope.run.snapshot.is_shadow:
+            raise self._refused(scope, f"sending {name}", frame)
+
     def _refused(self, scope: Scope, what: str, frame: FrameType | None) -> UndeclaredWrite:
         who = f"{scope.inside} of {scope.path}" if scope.inside else scope.path or "the plan"
         line = users_line(frame) or nearest(frame)
@@ -180,6 +186,12 @@ def watch_over() -> None:
             _installed = Guard()
             listen(_installed.heard)
             _follow_threads(_installed)
+
+
+def refuse_plain(name: str) -> None:
+    """Refuse an effect's own function in a shadow run: nothing would keep it from sending. Raises: UndeclaredWrite."""
+    if _installed is not None:
+        _installed.refuse_sending(f"{name}.plain(…)", sys._getframe(2))
 
 
 def _follow_threads(guard: Guard) -> None:

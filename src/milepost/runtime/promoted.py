@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import NotPromoted
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import TaskSpec
 from milepost.records.canonical import parse
 from milepost.records.model import RunStatus
@@ -32,8 +33,10 @@ class Promotion:
     versions: Mapping[str, str]
 
 
-def results(store: Store, kind: str, task: str, seal_key: bytes | None) -> Iterator[tuple[RunRow, dict[str, Any]]]:
-    """Yield the results of one of our tasks that are about `task`, newest run first.
+def results(
+    store: Store, kind: str, task: str, seal_key: bytes | None, *, approved: bool = False
+) -> Iterator[tuple[RunRow, dict[str, Any]]]:
+    """Yield the results of one of our tasks that are about `task`, newest run first; `approved`: that people allowed.
 
     Raises: CorruptRecord, SealKeyMissing: what cannot be trusted is not passed over.
     """
@@ -42,6 +45,8 @@ def results(store: Store, kind: str, task: str, seal_key: bytes | None) -> Itera
         opened = read_trusted(store, row.run_id, seal_key)
         if opened.refusal is not None:
             raise opened.refusal
+        if approved and not _was_approved(opened.snapshot):
+            continue
         ended = opened.snapshot.ended
         assert ended is not None
         assert ended.output is not None
@@ -51,9 +56,14 @@ def results(store: Store, kind: str, task: str, seal_key: bytes | None) -> Itera
             yield row, found
 
 
+def _was_approved(s: Snapshot) -> bool:
+    """Say whether a step of the run waited for people and began because they approved."""
+    return any(state.acted and state.given[-1].choice == "approve" for state in s.approvals.values())
+
+
 def promotion_of(store: Store, task: str, seal_key: bytes | None) -> Promotion | None:
     """Return a task's newest promotion. Raises: as `results`."""
-    for row, found in results(store, PROMOTION, task, seal_key):
+    for row, found in results(store, PROMOTION, task, seal_key, approved=True):
         return Promotion(row.run_id, found["versions"])
     return None
 

@@ -25,6 +25,7 @@ from milepost.errors import (
     RunEnded,
     ShadowDiffers,
     ShadowResultNeeded,
+    UndeclaredWrite,
 )
 from milepost.records.model import EffectShadowed
 from milepost.runtime import crash
@@ -366,3 +367,25 @@ def test_a_check_says_what_would_be_noted(desk: Desk) -> None:
     findings = check_run(plan.spec, "r", desk.store, RunOptions(clock=desk.clock))
     assert any("nothing is sent" in finding.found for finding in findings)
     assert shadowed(desk) == []
+
+
+def test_an_effect_called_plainly_sends_nothing_either(desk: Desk) -> None:
+    """`.plain` records nothing; in a shadow run the guard would not hear of a library that is connected already."""
+    sent: list[str] = []
+
+    @effect()
+    def post(key: Key, invoice: str) -> None:
+        sent.append(invoice)
+
+    @step
+    def posts_by_itself() -> None:
+        with suppress(UndeclaredWrite):
+            post.plain(Key("k"), "INV-1")
+
+    @task
+    def plainly() -> None:
+        posts_by_itself()
+
+    with pytest.raises(UndeclaredWrite, match=r"sending post\.plain\(…\) is refused at .*test_shadow\.py:\d+"):
+        desk.run(plainly, shadow=True)
+    assert sent == []

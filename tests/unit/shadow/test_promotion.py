@@ -247,3 +247,16 @@ def test_a_file_that_says_nothing_is_refused(
         (tmp_path / name).write_text(text)
     with pytest.raises(MilepostError, match=expected):
         report(store, "dry", against=str(tmp_path / name))
+
+
+def test_what_nobody_approved_is_no_promotion(store: Store) -> None:
+    """A task may be called like ours: what counts is that its run waited for a person who approved."""
+
+    @task(name="milepost-promotion")
+    def by_itself() -> dict[str, Any]:
+        return {"task": "bookkeeper", "versions": {}}
+
+    by_itself.options(store=store).run("promotion-by-itself")
+    with pytest.raises(NotPromoted):
+        role().options(store=store).run("live", "10.00")
+    assert SENT == []
