@@ -30,10 +30,10 @@ def command(target: str, as_json: bool) -> int:
     """
     task = load_task(target)
     calls = declared_for(task)
-    named = {id(spec) for spec in _specs_named_by(task.spec.function)}
+    order = {id(spec): number for number, spec in enumerate(_specs_named_by(task.spec.function), 1)}
     found = {
         **task_object(task.spec),
-        "calls": [{**call_object(call), "is_named": id(call) in named} for call in calls],
+        "calls": [{**call_object(call), "named_at": order.get(id(call))} for call in calls],
         "warnings": [warning for call in calls for warning in warnings(task.spec, call)],
     }
     if as_json:
@@ -53,23 +53,26 @@ def declared_for(task: AnyTask) -> list[StepSpec | EffectSpec]:
 
 
 def _specs_named_by(function: Any) -> list[StepSpec | EffectSpec]:
-    """Return the steps and effects a body names, and those that the bodies and plain functions it names do."""
+    """Return the steps and effects a body names, in its order, each followed by what its own body names.
+
+    Plain functions that are named are looked into as well; nothing is looked into twice.
+    """
     found: list[StepSpec | EffectSpec] = []
-    seen: set[int] = set()
-    left: list[Any] = [function]
-    while left:
-        body = left.pop()
-        if id(body) in seen or not isinstance(body, FunctionType):
-            continue
-        seen.add(id(body))
-        for value in _named_by(body):
-            spec = getattr(value, "spec", None)
-            if isinstance(spec, (StepSpec, EffectSpec)):
-                found.append(spec)
-                left.append(spec.function)
-            else:
-                left.append(value)
+    _add_named(function, found, set())
     return found
+
+
+def _add_named(body: Any, found: list[StepSpec | EffectSpec], seen: set[int]) -> None:
+    if id(body) in seen or not isinstance(body, FunctionType):
+        return
+    seen.add(id(body))
+    for value in _named_by(body):
+        spec = getattr(value, "spec", None)
+        if not isinstance(spec, (StepSpec, EffectSpec)):
+            _add_named(value, found, seen)
+        elif all(spec is not other for other in found):
+            found.append(spec)
+            _add_named(spec.function, found, seen)
 
 
 def _codes(code: CodeType) -> list[CodeType]:

@@ -126,9 +126,12 @@ def are_plain(value: Sequence[Any]) -> bool:
 
 
 def role_shown(role: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the calls a task names, with what is true of nearly all of a kind said once; the module's others apart."""
+    """Return the calls a task names, in its order, with what is true of nearly all of a kind said once.
+
+    Those that its module declares and it does not name are `others`.
+    """
     calls = [{**call, "warns": _warnings(role["warnings"], call)} for call in role["calls"]]
-    named = [call for call in calls if call.get("is_named", True)]
+    named = sorted((call for call in calls if call["named_at"] is not None), key=lambda call: int(call["named_at"]))
     usual = {kind: _usual([c for c in named if c["kind"] == kind]) for kind in ("step", "effect")}
     return {
         "usual": {kind: facts for kind, facts in usual.items() if facts},

@@ -36,9 +36,12 @@ class Approving:
     summary: Summary | None = None
 
     def in_words(self) -> str:
-        """Say it in a line: `2 of finance, ana@host; each holds 1 day, 0:00:00`."""
+        """Say it in a line: `2 of finance, ana@host; each holds 1 day`."""
         who = ", ".join(self.approvers) or "anybody but the agent"
-        return f"{self.needed} of {who}" + (f"; each holds {self.expires}" if self.expires is not None else "")
+        return f"{self.needed} of {who}" + (f"; each holds {self._held()}" if self.expires is not None else "")
+
+    def _held(self) -> str:
+        return str(self.expires).removesuffix(", 0:00:00")
 
     def said(self, arguments: ArgumentsCodec, bound: Mapping[str, Any]) -> str:
         """Return the summary of a call, "" without one. A summary that fails must not hide what is asked."""
