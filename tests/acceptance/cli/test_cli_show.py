@@ -168,6 +168,9 @@ def test_map_prints_the_role_definition_without_running_anything(shell: Shell) -
     assert "effect post needs the permission 'mail', the task names no permissions: every call is refused" in other
     found = shell.run("map", "letters.py:letters", "--json").json
     assert {call["name"]: call["kind"] for call in found["calls"]}["post"] == "effect"
+    in_order = sorted((call for call in found["calls"] if call["named_at"]), key=lambda call: call["named_at"])
+    assert [call["name"] for call in in_order] == ["write", "post", "shout", "count"]
+    assert {"hush", "gated"} <= {call["name"] for call in found["calls"]}
     assert not (shell.folder / ".milepost").exists()
 
 
