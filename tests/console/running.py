@@ -60,9 +60,17 @@ class Console:
 
 
 @contextmanager
-def a_console(store: Path, *arguments: str, **environ: str) -> Iterator[Console]:
-    """Start `milepost ui`, hand it out once it listens, and end it as Ctrl-C would, whatever happens meanwhile."""
-    running = _started(store, *arguments, **environ)
+def a_console(store: Path, *arguments: str, config: str = "", **environ: str) -> Iterator[Console]:
+    """Start `milepost ui`, hand it out once it listens, and end it as Ctrl-C would, whatever happens meanwhile.
+
+    `config` is what milepost.toml says while it starts.
+    """
+    file = store.with_name("milepost.toml")
+    file.write_text(config, encoding="utf-8")
+    try:
+        running = _started(store, *arguments, **environ)
+    finally:
+        file.unlink()
     try:
         yield running
     finally:
@@ -79,8 +87,8 @@ def _started(store: Path, *arguments: str, **environ: str) -> Console:
     )
     assert process.stdout is not None
     line = process.stdout.readline()
-    if not line:
-        raise AssertionError(process.communicate()[1])
+    if not line.startswith('{"url"'):
+        raise AssertionError(line + "".join(process.communicate()))
     told = json.loads(line)
     url, _, token = told["url"].partition("/?token=")
     return Console(url, token, told["port"], store, process)

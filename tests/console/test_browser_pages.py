@@ -14,8 +14,8 @@ from running import Console, question_of
 WIDTHS = (390, 1280)
 PATHS = {
     "inbox": "/inbox",
-    "approval": "/question?id={pays-2}",
-    "in-doubt": "/question?id={asks-2}",
+    "approval": "/question?id={pays-3}",
+    "in-doubt": "/question?id={asks-1}",
     "hostile-question": "/question?id={hostile}",
     "runs": "/runs",
     "no-runs": "/runs?q=nothing+is+called+so",
@@ -140,7 +140,7 @@ def test_a_key_is_shown_short_and_copied_whole(chromium: Any, console: Console, 
 def test_a_page_printed_or_without_scripts_says_the_same(chromium: Any, console: Console, state: Any) -> None:
     """Answering and reading need no script: it only makes pages follow what happens."""
     with a_visit(chromium, console.url, state, java_script_enabled=False) as visit:
-        visit.go("/inbox?run=pays-2")
+        visit.go("/inbox?run=pays-3")
         visit.page.get_by_role("link", name="Pay 7 to Ana").click()
         assert visit.page.get_by_role("button", name="Approve").is_visible()
         visit.go("/run?id=done")

@@ -117,9 +117,7 @@ def named(filled: Path) -> Iterator[Console]:
     lines = [f'"{name}" = "{sha256(token.encode()).hexdigest()}"\n' for name, token in names.items()]
     (filled.parent / "people.toml").write_text("".join(lines))
     (filled.parent / "people.toml").chmod(0o600)
-    (filled.parent / "milepost.toml").write_text('[console]\ntokens_file = "people.toml"\n')
-    with a_console(filled) as running:
-        (filled.parent / "milepost.toml").unlink()
+    with a_console(filled, config='[console]\ntokens_file = "people.toml"\n') as running:
         yield running
 
 
@@ -177,7 +175,7 @@ def test_a_name_that_was_rebound_to_this_machine_is_refused(chromium: Any, conso
 
 def test_another_page_cannot_read_or_answer(chromium: Any, console: Console, state: Any, visitor: httpx.Client) -> None:
     """A page from elsewhere fetches and posts: the browser sends no cookie, the console refuses the origin."""
-    question = question_of(visitor, "asks-3")
+    question = question_of(visitor, "asks-1")
     with a_visit(chromium, console.url, state) as visit:
         visit.page.route(
             "http://elsewhere.example/", lambda route: route.fulfill(body="<p>hello", content_type="text/html")
@@ -191,4 +189,4 @@ def test_another_page_cannot_read_or_answer(chromium: Any, console: Console, sta
         assert visit.page.evaluate(form, [f"{console.url}/answer", question]) in ("opaque", "refused")
         read = "(to) => fetch(to, {credentials: 'include'}).then(r => r.text(), e => 'refused')"
         assert visit.page.evaluate(read, f"{console.url}/inbox.json") == "refused"
-    assert question_of(visitor, "asks-3") == question
+    assert question_of(visitor, "asks-1") == question
