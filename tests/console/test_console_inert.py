@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from contextlib import closing
 
 import httpx2 as httpx
@@ -114,3 +116,12 @@ def test_what_is_approved_is_seen_whole_not_its_summary() -> None:
     assert not is_said_whole({"arguments": {"to": "Ana", "lines": [1, 2]}})
     assert not is_said_whole({"arguments": {"to": "Ana", "more": {"to": "Eve"}}})
     assert not is_said_whole({"arguments": {"note": "x" * 200, "to": "Eve"}})
+
+
+def test_the_foreign_script_is_the_one_whose_digest_the_page_names(visitor: httpx.Client) -> None:
+    """A browser refuses another file; so a change of htmx is a change of this page, seen in review."""
+    scripts = {given["src"]: given for tag, given in Parts(visitor.get("/runs").text).tags if tag == "script"}
+    algorithm, _, expected = scripts["/static/htmx.min.js"]["integrity"].partition("-")
+    served = visitor.get("/static/htmx.min.js").content
+    assert b64encode(hashlib.new(algorithm, served).digest()).decode() == expected
+    assert b"htmx" in served
