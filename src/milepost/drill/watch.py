@@ -17,6 +17,8 @@ from milepost.runtime.outward import EVENTS, Deed, deeds, listen, users_line
 from milepost.runtime.scope import current
 
 _CALM = ("/dev/", "/proc/")
+_FILES = "/dev/shm/"
+"""What stands among the devices and is a folder of files."""
 
 
 class Watch:
@@ -43,7 +45,8 @@ class Watch:
                 self._found(deed)
 
     def _is_own(self, place: str) -> bool:
-        return place.startswith((*_CALM, *(f"{folder}{os.sep}" for folder in self._own), *self._own))
+        is_calm = place.startswith(_CALM) and not place.startswith(_FILES)
+        return is_calm or place.startswith((*(f"{folder}{os.sep}" for folder in self._own), *self._own))
 
     def _found(self, deed: Deed) -> None:
         """Note it, unless an effect did it. Crash: noted or not."""
