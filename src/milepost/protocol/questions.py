@@ -7,7 +7,7 @@ from typing import Any
 
 from milepost.protocol.failure import cut
 from milepost.protocol.ops import Artifact, Ask
-from milepost.records.canonical import canonical, digest
+from milepost.records.canonical import Json, canonical, digest
 from milepost.records.model import ERROR_SIZE_MAX, Choice, Pointer, QuestionAsked, QuestionKind
 
 _STOP = Choice("stop", "End this run here. What was done stands; go on later with `milepost fork`.")
@@ -86,13 +86,15 @@ def ask(
 ) -> Ask:
     """Build the operation that asks. `number` is the count of records before it: it makes the id unique.
 
+    The id also covers what is asked, so that an answer to it, sealed with the id, is about nothing else.
     `without` leaves out choices that make no sense here; `evidence` is kept already when it is an Artifact.
     `once` names what several branches ask only once.
     """
     kept = evidence if isinstance(evidence, Artifact) or evidence is None else small_artifact(evidence)
+    said: list[Json] = [run_id, number, kind.value, path, sentence, kept.pointer.digest if kept else None]
     question = QuestionAsked(
         at=at,
-        question_id="q-" + digest(f"{run_id}\0{number}\0{kind}\0{path}".encode())[:10],
+        question_id="q-" + digest(canonical([*said, dict(about or {})]))[:10],
         question_kind=kind.value,
         path=path,
         sentence=cut(sentence, ERROR_SIZE_MAX),

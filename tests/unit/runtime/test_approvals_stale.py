@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from posting import posting
 from provider import Provider
 
 from milepost import Key, Limits, Rate, effect, task
-from milepost.errors import AnswerRefused, ApprovalNeeded
+from milepost.errors import AnswerRefused, ApprovalNeeded, QuestionUnknown
 from milepost.records.identity import Identity
+from milepost.stores.memory import MemoryStore
 
 HOUR = timedelta(hours=1)
 
@@ -85,3 +87,16 @@ def test_who_goes_on_with_the_run_as_its_agent_has_not_approved_it(desk: Desk, p
         says(desk, ADA, "approve")
     says(desk, BOB, "approve")
     assert desk.resume(plan) == "receipt-1"
+
+
+def test_an_answer_with_the_runs_key_is_about_one_question_only(desk: Desk, provider: Provider, tmp_path: Path) -> None:
+    """Who keeps a sealed answer and puts an older store back must not get another request through with it."""
+    earlier = Desk(MemoryStore(), tmp_path / "earlier")
+    earlier.seal_key = desk.seal_key = b"k" * 32
+    asks(earlier, approving(provider))
+    kept = says(earlier, ADA, "approve")
+    asks(desk, approving(provider, amount=lambda: 1_000_000))
+    with pytest.raises(QuestionUnknown):
+        desk.store.answer(kept)
+    asks(desk, approving(provider, amount=lambda: 1_000_000))
+    assert provider.calls == []
