@@ -157,6 +157,7 @@ class Snapshot:
         for question in [q for q in self.questions.values() if q.path == path]:
             if question.question_kind == QuestionKind.APPROVAL:
                 self.void[question.question_id] = self.questions.pop(question.question_id)
+                self.approvals.pop(path, None)  # another send of it is asked about anew
 
     def _brought(self, path: str) -> None:
         self._segment_brought = True

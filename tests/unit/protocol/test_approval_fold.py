@@ -88,6 +88,7 @@ def test_what_happened_after_all_waits_for_no_approval() -> None:
         intent, asked, OutcomeRecorded(at=AT, path="post", attempt=1, outcome=Outcome.APPLIED, key="k", late=True)
     )
     assert (list(s.questions), list(s.void)) == ([], [asked.question_id])
+    assert s.approvals == {}, "another send of it would wait for ever for an answer to what is not asked any more"
     assert isinstance(decide(s, World(AT, "r", sources=(), versions=(), lookups={})), Continue)
 
 
