@@ -5,7 +5,7 @@ Every text is inert and escaped, wrapped and never cut off. Called by the templa
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -26,8 +26,13 @@ OUTSIDE_WIDTH = 204
 LINE = 16
 """Height of a line of small text."""
 GAP = 22
-LINE_LENGTH = 72
-OUTSIDE_LENGTH = 27
+TEXT_ROOM = 464.0
+"""Width of the text in a card."""
+OUTSIDE_ROOM = 176.0
+NARROW, WIDE = 6.6, 11.0
+"""Units that a character of small text needs at most, in the fonts there are."""
+NAME_SIZE = 0.8
+"""Share of the room that a name has: it is written larger."""
 SIGNS = (
     ("approval", "approval"),
     ("review", "review"),
@@ -48,7 +53,7 @@ def role_svg(role: Mapping[str, Any], shown: Mapping[str, Any]) -> Markup:
     for call in shown["calls"]:
         top = y + height
         y = top + GAP
-        height, card = _card(y, call["kind"], call["name"], _signs(call))
+        height, card = _card(y, call["kind"], call["name"], _signs(call), _box_height(call) + 8)
         parts += [_down(top, y), card, *_outside(call, y, height)]
     return svg(
         y + height + 8, f"Role definition of {role['task']}; the list below says it in words", parts, width=WIDTH
@@ -63,11 +68,13 @@ def _signs(call: Mapping[str, Any]) -> list[str]:
     return told
 
 
-def _card(y: float, kind: str, name: str, signs: Sequence[str]) -> tuple[float, str]:
+def _card(y: float, kind: str, name: str, signs: Sequence[str], least: float = 0.0) -> tuple[float, str]:
     """Return the height of a card and the card: its kind, its name, a few facts, each as long as it is."""
-    lines = [line for sign in signs for line in _wrapped(sign, LINE_LENGTH)]
-    height = 34.0 + LINE * len(lines)
-    title = tag("tspan", safe(f"{kind} "), class_="card-kind") + tag("tspan", safe(inert(name)), class_="card-name")
+    first, *more = wrapped(f"{kind} {name}", TEXT_ROOM * NAME_SIZE)
+    lines = [*more, *(line for sign in signs for line in wrapped(sign, TEXT_ROOM))]
+    height = max(34.0 + LINE * len(lines), least)
+    said = first.removeprefix(f"{kind} ")
+    title = tag("tspan", safe(f"{kind} "), class_="card-kind") + tag("tspan", safe(said), class_="card-name")
     inside = tag("rect", x=8, y=y, width=CARD_WIDTH, height=height, rx=8, class_=f"card card-{kind}")
     inside += tag("rect", x=8, y=y + 8, width=4, height=height - 16, rx=2, class_=f"edge edge-{kind}")
     inside += tag("text", title, x=26, y=y + 22)
@@ -84,8 +91,8 @@ def _outside(call: Mapping[str, Any], y: float, height: float) -> Iterator[str]:
     """Yield what an effect writes to, with an arrow from its card; the permission it needs stands on it."""
     if call["kind"] != "effect":
         return
-    lines = _wrapped(call["facts"].get("provider", "outside"), OUTSIDE_LENGTH)
-    box = 16.0 + LINE * len(lines)
+    lines = _provider(call)
+    box = _box_height(call)
     top = y + (height - box) / 2
     middle = y + height / 2
     yield tag("path", d=f"M{8 + CARD_WIDTH} {middle:.1f}H{OUTSIDE_X - 2:.1f}m-6 -4l6 4l-6 4", class_="arrow")
@@ -93,14 +100,38 @@ def _outside(call: Mapping[str, Any], y: float, height: float) -> Iterator[str]:
     if permission:
         start = (8 + CARD_WIDTH + OUTSIDE_X) / 2
         yield tag("text", safe(permission), x=start, y=middle - 6, text_anchor="middle", class_="note")
-    yield tag("rect", x=OUTSIDE_X, y=top, width=OUTSIDE_WIDTH, height=box, rx=box / 2, class_="outside")
+    yield tag("rect", x=OUTSIDE_X, y=top, width=OUTSIDE_WIDTH, height=box, rx=min(box / 2, 18.0), class_="outside")
     for number, line in enumerate(lines):
         x = OUTSIDE_X + OUTSIDE_WIDTH / 2
         yield tag("text", safe(line), x=x, y=top + 20 + LINE * number, text_anchor="middle")
 
 
-def _wrapped(text: str, length: int) -> list[str]:
-    return textwrap.wrap(inert(text), length) or [""]
+def _provider(call: Mapping[str, Any]) -> list[str]:
+    return wrapped(call["facts"].get("provider", "outside"), OUTSIDE_ROOM)
+
+
+def _box_height(call: Mapping[str, Any]) -> float:
+    return 16.0 + LINE * len(_provider(call)) if call["kind"] == "effect" else 0.0
+
+
+def wrapped(text: str, room: float) -> list[str]:
+    """Return a text in lines that fit a width, broken between words where it can be; no character is left out."""
+    lines, line, left = [], "", room
+    for word in re.findall(r"\S+\s*|\s+", inert(text)):
+        if line and width_of(word.rstrip()) > left and width_of(word.rstrip()) <= room:
+            lines.append(line)
+            line, left = "", room
+        for character in word:
+            if line and width_of(character) > left:
+                lines.append(line)
+                line, left = "", room
+            line, left = line + character, left - width_of(character)
+    return [*lines, line]
+
+
+def width_of(text: str) -> float:
+    """Return about how wide a small text is drawn, in units of the picture."""
+    return sum(WIDE if character in "mwMW@%—" or not character.isascii() else NARROW for character in text)
 
 
 # ── days ────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from xml.etree import ElementTree
 
-from milepost.console.charts import days_svg, role_svg
+from milepost.console.charts import days_svg, role_svg, width_of, wrapped
 from milepost.console.drawing import BARS, MARKS, WIDTH, legend_svg, timeline_svg
 from milepost.console.scale import TICK_ROOM, scale_of
 
@@ -104,3 +104,11 @@ def test_days_are_columns_over_an_axis_with_their_numbers() -> None:
     assert len(rects(drawn, "day")) == 14
     assert [one.text for one in parsed(drawn).iter("text")][-2:] == ["3", "30 Nov"]
     assert "deaths by day: none" in days_svg([], "deaths", "2026-11-30")
+
+
+def test_texts_are_wrapped_between_words_where_they_can_be_and_lose_nothing() -> None:
+    for text in ("a few words that need lines", "m" * 200, "", "before " + "x" * 100 + " after"):
+        lines = wrapped(text, 120.0)
+        assert "".join(lines) == text
+        assert all(width_of(line.rstrip()) <= 120 for line in lines)
+    assert wrapped("one two three four", 70.0) == ["one two ", "three four"]
