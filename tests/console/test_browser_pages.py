@@ -142,6 +142,6 @@ def test_a_page_printed_or_without_scripts_says_the_same(chromium: Any, console:
     with a_visit(chromium, console.url, state, java_script_enabled=False) as visit:
         visit.go("/inbox?run=pays-3")
         visit.page.get_by_role("link", name="Pay 7 to Ana").click()
-        assert visit.page.get_by_role("button", name="Approve").is_visible()
+        visit.page.get_by_role("button", name="Approve").wait_for()
         visit.go("/run?id=done")
-        assert visit.page.get_by_role("link", name="as a page").is_visible()
+        visit.page.get_by_role("link", name="as a page").wait_for()

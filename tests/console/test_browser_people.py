@@ -50,7 +50,7 @@ def test_a_question_is_answered_and_the_run_is_seen_to_end_without_a_reload(
     """The whole way: inbox, evidence, answer; another process resumes; the page that is open follows."""
     window.go("/inbox?run=clicks-1")
     window.page.get_by_role("heading", level=2).get_by_role("link").click()
-    assert window.page.get_by_text("Ana & <b>Ben</b>").first.is_visible()
+    window.page.locator("main").get_by_text("Ana & <b>Ben</b>").first.wait_for()
     window.page.get_by_label("Note").fill("as agreed")
     window.page.get_by_role("button", name="Approve").click()
     window.page.get_by_role("heading", name="Answered").wait_for()
