@@ -15,6 +15,7 @@ from milepost.errors import Declined
 from milepost.protocol.approving import Approving
 from milepost.protocol.call import Call
 from milepost.protocol.keep import keep_bytes
+from milepost.protocol.keys import name_in
 from milepost.protocol.ops import Ask, Load, Moment, Now, Park, Steps
 from milepost.protocol.questions import ask, listed
 from milepost.protocol.request import Exact
@@ -36,15 +37,28 @@ class Matter:
     """What people are asked to allow: a request before it is sent, or an output before its checkpoint."""
 
     when: str  # "before" or "after"
+    rule: Approving
     exact: Exact
     shown: dict[str, Json]  # what the evidence says of it besides
     without: tuple[str, ...]  # choices that make no sense here
     head: str  # the sentence, without its summary
 
 
+def rule_of(call: Call[Any], when: str) -> Approving | None:
+    """Return the rule a call stands under: as it is declared; else, once people were asked, as it was then.
+
+    So what somebody declined stays declined when the option that asked about it is taken away.
+    """
+    declared: Approving | None = call.spec.approving
+    if declared is not None and (declared.before if when == "before" else declared.after):
+        return declared
+    state = _asked(call, when) or _declined_elsewhere(call, when)
+    return Approving.recorded(state.question.about) if state is not None else None
+
+
 def allowed(call: Call[Any], matter: Matter) -> Steps[str]:
     """Return the question whose answer allows this now; else ask. Raises: Declined, the same on each resume."""
-    state = _asked(call, matter)
+    state = _asked(call, matter.when)
     if state is not None and not state.given:
         yield Park()  # asked together with others: nobody can have answered yet
     now: Moment = yield Now()
@@ -61,7 +75,7 @@ def ask_ahead(call: Call[Any], matter: Matter) -> Steps[None]:
 
     Crash: asked or not asked; what is not asked yet is asked by the next resume.
     """
-    state = _asked(call, matter)
+    state = _asked(call, matter.when)
     now: Moment = yield Now()
     if state is not None and (not state.given or _declined(state, matter) is not None):
         return
@@ -71,9 +85,23 @@ def ask_ahead(call: Call[Any], matter: Matter) -> Steps[None]:
         yield Ask(question.question, question.evidence, ahead=True)
 
 
-def _asked(call: Call[Any], matter: Matter) -> ApprovalState | None:
-    s = call.snapshot
-    return (s.approvals if matter.when == "before" else s.reviews).get(call.path)
+def _asked(call: Call[Any], when: str) -> ApprovalState | None:
+    return _all(call.snapshot, when).get(call.path)
+
+
+def _all(s: Snapshot, when: str) -> dict[str, ApprovalState]:
+    return s.approvals if when == "before" else s.reviews
+
+
+def _declined_elsewhere(call: Call[Any], when: str) -> ApprovalState | None:
+    """Return a decline of the same function for the same `key=` under another path: the call was moved since."""
+    if call.item_key is None:
+        return None
+    for path, state in _all(call.snapshot, when).items():
+        is_same = name_in(path) == call.spec.name and state.question.about.get("item_key") == call.item_key
+        if is_same and path != call.path and state.given and state.given[-1].choice == "decline":
+            return state
+    return None
 
 
 # ── whether what was answered allows this ───────────────────────────────────────────────────────────
@@ -87,7 +115,8 @@ def _not_allowed(
     Raises: Declined.
     """
     if state is None:
-        return []
+        moved = _declined_elsewhere(call, matter.when)
+        return [f"{moved.given[-1].by} declined it as {moved.question.path}"] if moved is not None else []
     last = state.given[-1]
     declined = _declined(state, matter)
     if declined is not None:
@@ -153,7 +182,7 @@ def _changes(call: Call[Any], matter: Matter, state: ApprovalState) -> Steps[lis
     about, exact = state.question.about, matter.exact
     its_own = exact.edit is not None and exact.edit.question_id == state.question.question_id and state.needed == 1
     request = str(about["request"]) if its_own else exact.digest
-    now = binding(call, request, state.order)
+    now = binding(call, matter.rule, request, state.order)
     if digest(canonical(now)) == about["binding"]:
         return []
     assert state.question.evidence is not None
@@ -167,7 +196,7 @@ def _givers(state: ApprovalState) -> str:
     return " and ".join(dict.fromkeys(answer.by for answer in state.given))
 
 
-def binding(call: Call[Any], request: str, order: int | None = None) -> dict[str, Json]:
+def binding(call: Call[Any], rule: Approving, request: str, order: int | None = None) -> dict[str, Json]:
     """Return what an approval is bound to. `order` leaves out what came after so many records of the fold.
 
     Sources are those of the steps that stand finished around the call, and what a person said to keep.
@@ -184,9 +213,9 @@ def binding(call: Call[Any], request: str, order: int | None = None) -> dict[str
                 continue
             if order is None or step.verified_order <= order:
                 sources[path] = verified.sources.digest
-    started, rule = s.started, call.spec.approving
+    started = s.started
     return {
-        "approval": rule.in_words() if rule is not None else "",
+        "approval": rule.in_words(),
         "inputs": started.inputs_fingerprint if started is not None else "",
         "kept": _kept(s),
         "path": call.path,
@@ -211,9 +240,8 @@ def _question(call: Call[Any], matter: Matter, why: list[str], now: Moment) -> S
 
     Crash: perhaps a file of evidence that no record points at, which `doctor` lists.
     """
-    rule: Approving = call.spec.approving
-    exact = matter.exact
-    bound = binding(call, exact.digest)
+    rule, exact = matter.rule, matter.exact
+    bound = binding(call, rule, exact.digest)
     summary = rule.said(call.spec.arguments, call.bound)
     evidence: dict[str, Json] = {**matter.shown, "request": parse(exact.data), "binding": bound}
     if why:

@@ -40,6 +40,18 @@ class Approving:
         who = ", ".join(self.approvers) or "anybody but the agent"
         return f"{self.needed} of {who}" + (f"; each holds {self._held()}" if self.expires is not None else "")
 
+    @staticmethod
+    def recorded(about: Mapping[str, Any]) -> Approving:
+        """Return the rule that a question of an approval was asked under; its summary is not kept."""
+        seconds = about.get("expires_s")
+        return Approving(
+            before=about["when"] == "before",
+            after=about["when"] == "after",
+            approvers=tuple(map(str, about.get("approvers", ()))),
+            needed=int(about["approvals"]),
+            expires=timedelta(seconds=float(seconds)) if seconds is not None else None,
+        )
+
     def _held(self) -> str:
         return str(self.expires).removesuffix(", 0:00:00")
 

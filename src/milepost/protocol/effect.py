@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import NotDecodable, PermissionMissing, StepFailed
-from milepost.protocol.approval import Matter, allowed
+from milepost.protocol.approval import Matter, allowed, rule_of
 from milepost.protocol.approval import ask_ahead as asking_ahead
+from milepost.protocol.approving import Approving
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
@@ -209,24 +210,27 @@ def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
         return
     if state is None and (call.unclaimed or call.elsewhere is not None):
         return  # the plan changed: that is asked first, when the call is carried out
-    if state is None or not (state.finished or state.open_sends or state.in_doubt or state.answer):
-        yield from asking_ahead(call, _matter(call, (yield from _request(call))))
+    rule = rule_of(call, "before")
+    if rule is not None and (
+        state is None or not (state.finished or state.open_sends or state.in_doubt or state.answer)
+    ):
+        yield from asking_ahead(call, _matter(call, rule, (yield from _request(call))))
 
 
 def _allowed(call: Call[EffectSpec], request: Request) -> Steps[str | None]:
     """Return the question whose answer allows this send, None where no answer is needed; else ask. Raises: Declined."""
-    rule, state = call.spec.approving, call.effect
-    if rule is not None and rule.before:
-        return (yield from allowed(call, _matter(call, request)))
+    rule, state = rule_of(call, "before"), call.effect
+    if rule is not None:
+        return (yield from allowed(call, _matter(call, rule, request)))
     return state.send_new[2] if state is not None and state.send_new and state.sends_anew(request.digest) else None
 
 
-def _matter(call: Call[EffectSpec], request: Request) -> Matter:
+def _matter(call: Call[EffectSpec], rule: Approving, request: Request) -> Matter:
     shown: dict[str, Json] = {"effect": call.path, "key": str(request.key), "provider": call.spec.provider}
     if call.spec.permission is not None:
         shown["permission"] = call.spec.permission
     without = ("redo",) if call.spec.arguments.watched else ("edit", "redo")
-    return Matter("before", request.exact, shown, without, f"{call.path} is to be sent to {call.spec.provider}")
+    return Matter("before", rule, request.exact, shown, without, f"{call.path} is to be sent to {call.spec.provider}")
 
 
 # ── sending ─────────────────────────────────────────────────────────────────────────────────────────

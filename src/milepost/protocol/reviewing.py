@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from milepost.protocol.approval import Matter, allowed
+from milepost.protocol.approval import Matter, allowed, rule_of
 from milepost.protocol.approval import ask_ahead as asking_ahead
+from milepost.protocol.approving import Approving
 from milepost.protocol.call import Call
 from milepost.protocol.ops import Load, Steps
 from milepost.protocol.request import Exact, exact_request
@@ -21,16 +22,11 @@ TEXT_SHOWN_MAX = 4000
 """Bytes of an output that is no JSON which the evidence shows; the whole is an artifact of its digest."""
 
 
-def is_reviewed(call: Call[StepSpec]) -> bool:
-    """Say whether people look at the step's output before its checkpoint."""
-    rule = call.spec.approving
-    return rule is not None and rule.after and not call.snapshot.is_shadow
-
-
 def may_start(call: Call[StepSpec]) -> Steps[None]:
     """Go on when people allowed the step to start with these arguments, else ask. Raises: Declined."""
-    if _is_asked(call):
-        yield from allowed(call, (yield from _start(call)))
+    rule = _rule(call, "before")
+    if rule is not None:
+        yield from allowed(call, (yield from _start(call, rule)))
 
 
 def ask_ahead(call: Call[StepSpec]) -> Steps[None]:
@@ -38,13 +34,18 @@ def ask_ahead(call: Call[StepSpec]) -> Steps[None]:
 
     Crash: asked or not asked; what is not asked yet is asked by the next resume.
     """
-    state = call.step
+    state, rule = call.step, _rule(call, "before")
     is_new = state is None and not call.unclaimed
-    if _is_asked(call) and (is_new or (state is not None and not state.finished and state.kept is None)):
-        yield from asking_ahead(call, (yield from _start(call)))
+    if rule is not None and (is_new or (state is not None and not state.finished and state.kept is None)):
+        yield from asking_ahead(call, (yield from _start(call, rule)))
 
 
-def may_stand(call: Call[StepSpec], output: Pointer) -> Steps[None]:
+def review_rule(call: Call[StepSpec]) -> Approving | None:
+    """Return the rule under which people look at the step's output before its checkpoint, None: nobody does."""
+    return _rule(call, "after")
+
+
+def may_stand(call: Call[StepSpec], rule: Approving, output: Pointer) -> Steps[None]:
     """Go on when people allowed the output to stand, else ask. Raises: Declined.
 
     The output is kept already, so that a resume after the answer does not repeat the body. One who says redo reopens
@@ -54,17 +55,16 @@ def may_stand(call: Call[StepSpec], output: Pointer) -> Steps[None]:
     shown: dict[str, Json] = {"step": call.path, "arguments": parse(call.encoded), "output": _shown(data, output)}
     exact = Exact(canonical({"output": output.to_json()}), output.digest, output.digest)
     head = f"The output of {call.path} passed its checks and waits for a review"
-    yield from allowed(call, Matter("after", exact, shown, ("edit",), head))
+    yield from allowed(call, Matter("after", rule, exact, shown, ("edit",), head))
 
 
-def _is_asked(call: Call[StepSpec]) -> bool:
-    rule = call.spec.approving
-    return rule is not None and rule.before and not call.snapshot.is_shadow
+def _rule(call: Call[StepSpec], when: str) -> Approving | None:
+    return None if call.snapshot.is_shadow else rule_of(call, when)
 
 
-def _start(call: Call[StepSpec]) -> Steps[Matter]:
+def _start(call: Call[StepSpec], rule: Approving) -> Steps[Matter]:
     exact = yield from exact_request(call)
-    return Matter("before", exact, {"step": call.path}, ("edit", "redo"), f"{call.path} is to be started")
+    return Matter("before", rule, exact, {"step": call.path}, ("edit", "redo"), f"{call.path} is to be started")
 
 
 def _shown(data: bytes, output: Pointer) -> Any:

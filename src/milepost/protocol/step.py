@@ -29,7 +29,7 @@ from milepost.protocol.manifest import keep_manifests
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import uncalled_question
-from milepost.protocol.reviewing import is_reviewed, may_stand, may_start
+from milepost.protocol.reviewing import may_stand, may_start, review_rule
 from milepost.protocol.spec import WITHIN, WITHIN_MAX, StepSpec, label_of, own_versions
 from milepost.protocol.state import StepState
 from milepost.protocol.within import stay_within
@@ -231,7 +231,7 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
         yield from ask_attempts_used(call, state.starts, str(state.failure.error) if state.failure else "")
     now = yield from stay_within(call, now)
     attempt = state.attempt + 1 if state is not None else 1
-    if call.spec.approving is not None:
+    if call.spec.approving is not None or call.snapshot.approvals:
         yield from may_start(call)
     _check_size(call)
     inputs = small_or_none(call.encoded)
@@ -328,8 +328,8 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
     Crash: before the checkpoint, an output that was kept is verified again without repeating the body.
     """
     spec = call.spec
-    reviewed = spec.approving is not None and is_reviewed(call)
-    if (spec.verifiers or reviewed) and kept.artifacts:
+    review = review_rule(call) if spec.approving is not None or call.snapshot.reviews else None
+    if (spec.verifiers or review is not None) and kept.artifacts:
         now = yield Now()
         yield Append((_output_recorded(call, kept, now.text),), kept.artifacts)
         kept = replace(kept, artifacts=[])
@@ -338,8 +338,8 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
         if problem is not None:
             yield from failed(call, kept.attempt, VerificationFailed(*problem), kept.duration_s)
             return False
-    if reviewed:
-        yield from may_stand(call, kept.output)
+    if review is not None:
+        yield from may_stand(call, review, kept.output)
     now = yield Now()
     record = StepVerified(
         at=now.text,
