@@ -24,6 +24,7 @@ from milepost.errors import AuditUnproven, RefusedError, UnavailableError
 from milepost.runtime.opening import check_key, row_of
 from milepost.runtime.verify import verify_run
 from milepost.views.opened import now_text, seal_key
+from milepost.views.words import counted
 
 
 class OneOrTheOther(click.Group):
@@ -104,7 +105,7 @@ def _tell(heading: Heading, output: Path, form: str, as_json: bool) -> None:
         emit({**about, "ok": heading.proven, "verdicts": [asdict(verdict) for verdict in heading.verdicts]})
         return
     check = f"milepost audit verify {shlex.quote(str(output))}"
-    note(f"{output}: run {heading.run_id}, {heading.head_seq} records; `{check}` checks it.")
+    note(f"{output}: run {heading.run_id}, {counted(heading.head_seq, 'record')}; `{check}` checks it.")
     for verdict in heading.verdicts:
         if not verdict.ok:
             note(f"not proven: {verdict.what}: {verdict.found}")

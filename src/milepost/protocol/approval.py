@@ -17,7 +17,7 @@ from milepost.protocol.call import Call
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import name_in
 from milepost.protocol.ops import Ask, Load, Moment, Now, Park, Steps
-from milepost.protocol.questions import ask, listed
+from milepost.protocol.questions import ask, ended, listed
 from milepost.protocol.request import Exact
 from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.state import ApprovalState
@@ -262,14 +262,14 @@ def _question(call: Call[Any], matter: Matter, why: list[str], now: Moment) -> S
     if exact.edit is not None:
         about["edit"] = exact.edit.to_json()
         evidence["edited_by"] = exact.edit.by
-    anew = f" Asked anew: {listed(why, CHANGES_SAID)}." if why else ""
+    anew = f" Asked anew: {ended(listed(why, CHANGES_SAID))}" if why else ""
     return ask(
         QuestionKind.APPROVAL,
         run_id=call.run_id,
         number=call.snapshot.record_count,
         at=now.text,
         path=call.path,
-        sentence=f"{matter.head}{f': {summary}' if summary else ''}.{anew}",
+        sentence=ended(f"{matter.head}{f': {summary}' if summary else ''}") + anew,
         evidence=(yield from keep_bytes(canonical(evidence), "application/json")),
         about=about,
         without=matter.without,

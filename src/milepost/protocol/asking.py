@@ -7,7 +7,7 @@ from typing import Any
 
 from milepost.protocol.call import Call
 from milepost.protocol.ops import Now, Steps
-from milepost.protocol.questions import ask
+from milepost.protocol.questions import ask, counted, ended
 from milepost.records.model import QuestionKind
 
 
@@ -55,6 +55,6 @@ def ask_attempts_used(call: Call[Any], used: int, error: str) -> Steps[None]:
     yield from asking(
         call,
         QuestionKind.ATTEMPTS_USED,
-        sentence=f"{call.path} was started {used} times without success{last}.",
+        sentence=f"{call.path} was started {counted(used, 'time')} without success{ended(last)}",
         evidence={"step": call.path, "starts": used, "error": error},
     )

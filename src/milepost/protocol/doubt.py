@@ -12,7 +12,7 @@ from milepost.protocol.landing import recovered
 from milepost.protocol.ops import Append, Ask, Load, LookUp, Moment, Now, Steps, Wait
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
-from milepost.protocol.questions import ask
+from milepost.protocol.questions import ask, ended
 from milepost.protocol.snapshot import age, format_time, parse_time
 from milepost.protocol.spec import EffectSpec, own_versions
 from milepost.protocol.state import EffectState, Send
@@ -193,7 +193,7 @@ def _ask(
     yield from asking(
         call,
         QuestionKind.OUTCOME_UNKNOWN,
-        sentence=f"Nobody knows whether {call.path} happened at {call.spec.provider} (key {key}): {reason}.",
+        sentence=f"Nobody knows whether {call.path} happened at {call.spec.provider} (key {key}): {ended(reason)}",
         evidence={
             "effect": call.path,
             "key": key,

@@ -23,7 +23,7 @@ from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import Returned, answered, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, ReadSecrets, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
-from milepost.protocol.questions import listed
+from milepost.protocol.questions import ended, listed
 from milepost.protocol.request import Exact, exact_request
 from milepost.protocol.shadow import shadow_effect
 from milepost.protocol.spec import EffectSpec
@@ -189,7 +189,7 @@ def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded, why: objec
         QuestionKind.OUTCOME_UNKNOWN,
         sentence=(
             f"{call.path} was applied (reference {applied.ref or 'unknown'}), but its result is not known: "
-            f"{why}. Give the result as JSON."
+            f"{ended(str(why))} Give the result as JSON."
         ),
         evidence={"effect": call.path, "key": applied.key, "ref": applied.ref, "error": str(why)},
         without=("not-applied",),

@@ -10,7 +10,7 @@ from milepost.protocol.decide import World, asked_about_going_back, difference_o
 from milepost.protocol.doubt import foreseen
 from milepost.protocol.ops import Moment
 from milepost.protocol.policy import RESUMES_MAX
-from milepost.protocol.questions import listed
+from milepost.protocol.questions import counted, listed
 from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.used import uses
@@ -43,7 +43,7 @@ def _trust_line(s: Snapshot, w: World) -> Finding:
         return Finding(1, "Trust", "refuse", str(w.refusal))
     if w.went_back_to is not None and not asked_about_going_back(s, w):
         return Finding(1, "Trust", "ask", f"the store went back to record {w.went_back_to} of {w.witnessed}")
-    return Finding(1, "Trust", "ok", f"{s.record_count} records read, seals and digests hold")
+    return Finding(1, "Trust", "ok", f"{counted(s.record_count, 'record')} read, seals and digests hold")
 
 
 def _sources_line(w: World) -> Finding:
@@ -55,7 +55,7 @@ def _sources_line(w: World) -> Finding:
             2, "Sources", "ask", "; ".join(f"{c.name}: {listed(list(c.changes)) or 'changed'}" for c in changed)
         )
     put_back = f"; would be put back: {listed(gone)}" if gone else ""
-    return Finding(2, "Sources", "ok", f"{len(checks)} sources are as expected{put_back}")
+    return Finding(2, "Sources", "ok", f"{counted(len(checks), 'source')} as expected{put_back}")
 
 
 def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> Finding:
@@ -68,7 +68,7 @@ def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> 
             what = foreseen(declared.get(state.path), state, now)
         intents.setdefault(what, []).append(f"{state.path} (key {send.intent.key})")
     if not intents:
-        return Finding(3, "Intents", "ok", f"no open intent; {s.applied_count} effects applied")
+        return Finding(3, "Intents", "ok", f"no open intent; {counted(s.applied_count, 'effect')} applied")
     worst = next(state for state in ("ask", "wait", "ok") if state in {state for state, _ in intents})
     return Finding(3, "Intents", worst, "; ".join(f"{says}: {listed(names)}" for (_, says), names in intents.items()))
 

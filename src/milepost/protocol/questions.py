@@ -117,6 +117,16 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
+def counted(number: int, thing: str, things: str | None = None) -> str:
+    """Say a number of things: 1 step, 3 steps."""
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+
+
+def ended(text: str) -> str:
+    """Return a text with one full stop at its end, whoever wrote it: `Foo & Co.` has it already."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def short(fingerprint: str | None) -> str:
     """Say a fingerprint in a sentence; None is that there is nothing."""
     return "nothing" if fingerprint is None else f"{fingerprint[:12]}…"

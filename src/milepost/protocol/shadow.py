@@ -16,6 +16,7 @@ from milepost.protocol.failure import error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps, SupplyResult
 from milepost.protocol.outcomes import Applied
+from milepost.protocol.questions import ended
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
 from milepost.protocol.step import redo_covers
@@ -110,7 +111,7 @@ def _ask(call: Call[EffectSpec], noted: EffectShadowed, request: bytes, why: str
         QuestionKind.SHADOW_RESULT_NEEDED,
         sentence=(
             f"{call.path} was not sent, this is a shadow run; what comes next needs what {noted.provider} would have "
-            f"returned, and {why}. Give the result as JSON, or add shadow= to the effect."
+            f"returned, and {ended(why)} Give the result as JSON, or add shadow= to the effect."
         ),
         evidence={
             "effect": call.path,

@@ -9,7 +9,7 @@ from typing import Any
 
 from milepost.protocol.call import Call
 from milepost.protocol.ops import Ask, Moment, Pace, Steps, Wait
-from milepost.protocol.questions import ask
+from milepost.protocol.questions import ask, counted
 from milepost.protocol.used import Use, first_reached
 from milepost.records.model import QuestionKind
 
@@ -37,7 +37,7 @@ def keep_pace(call: Call[Any]) -> Steps[bool]:
     until: str | None = yield Pace(call.limits.sends)
     if until is None:
         return False
-    yield Wait(until, f"{call.path} keeps to {call.limits.sends.count} sends in {call.limits.sends.per}")
+    yield Wait(until, f"{call.path} keeps to {counted(call.limits.sends.count, 'send')} in {call.limits.sends.per}")
     return True
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from milepost.errors import CorruptRecord, MilepostError, RefusedError, UnavailableError
+from milepost.protocol.questions import counted
 from milepost.records.model import AnswerEntered
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot, went_back
@@ -30,13 +31,17 @@ def verify_run(store: Store, run_id: str, seal_key: bytes | None, environ: Mappi
     if opened.refusal is not None:
         return [Verdict("records", False, str(opened.refusal))]
     return [
-        Verdict("records", True, f"{len(opened.records)} records in {len(opened.chains)} chains{_keyed(opened)}"),
+        Verdict("records", True, f"{_read(opened)}{_keyed(opened)}"),
         _checked("inner chains", lambda: _inner(opened)),
         _artifacts(store, opened),
         _checked("list of runs", lambda: _row(opened)),
         _checked("questions", lambda: _questions(store, opened)),
         _witness(store, opened, environ),
     ]
+
+
+def _read(opened: Opened) -> str:
+    return f"{counted(len(opened.records), 'record')} in {counted(len(opened.chains), 'chain')}"
 
 
 def _keyed(opened: Opened) -> str:
@@ -112,7 +117,7 @@ def _questions(store: Store, opened: Opened) -> str:
     for row in given:
         opened.sealer.check_row(row)
     check_entered(opened.row.run_id, (r for _, r in opened.records if isinstance(r, AnswerEntered)), given)
-    return f"{len(sealed)} questions, as in the journal"
+    return f"{counted(len(sealed), 'question')}, as in the journal"
 
 
 def _witness(store: Store, opened: Opened, environ: Mapping[str, str]) -> Verdict:

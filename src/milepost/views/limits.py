@@ -11,7 +11,7 @@ from milepost.protocol.limits import Limits, limits_from
 from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.used import Use, uses
 from milepost.records.model import ENDED
-from milepost.views.words import lasting
+from milepost.views.words import counted, lasting
 
 
 def limit_words(limits: Limits | None) -> list[str]:
@@ -23,12 +23,12 @@ def limit_words(limits: Limits | None) -> list[str]:
 
 
 _SAID: Mapping[str, Callable[[Any], str]] = {
-    "resumes": lambda count: f"{count} resumes",
+    "resumes": lambda count: counted(count, "resume"),
     "cost": lambda amount: f"{Decimal(str(amount)):f} cost",
     "tokens": lambda count: f"{count:,} tokens",
     "wall": lambda time: f"{lasting(time.total_seconds())} since the first start",
-    "same_error": lambda count: f"the same error {count} times in a row",
-    "sends": lambda rate: f"{rate.count} sends in {lasting(rate.per.total_seconds())} (waits)",
+    "same_error": lambda count: f"the same error {counted(count, 'time')} in a row",
+    "sends": lambda rate: f"{counted(rate.count, 'send')} in {lasting(rate.per.total_seconds())} (waits)",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from milepost.protocol.questions import counted as counted  # said by questions, too
 from milepost.protocol.snapshot import age, parse_time
 
 
@@ -60,8 +61,3 @@ def cost(spent: Mapping[str, Any] | None) -> str:
     tokens = f"{spent.get('input_tokens', 0):,} + {spent.get('output_tokens', 0):,} tokens"
     money = str(spent.get("cost", "0"))
     return tokens if float(money) == 0 else f"{tokens}, {money} {spent.get('currency', '')}".rstrip()
-
-
-def counted(number: int, thing: str, things: str | None = None) -> str:
-    """Say a number of things: 1 step, 3 steps."""
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"

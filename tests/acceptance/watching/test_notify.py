@@ -136,7 +136,7 @@ def test_mail_reaches_an_smtp_server(shell: Shell) -> None:
     assert mail["To"] == "ana@a.test"
     body = mail.get_body(("plain", "html"))
     assert body is not None
-    assert "fetch was started 1 times" in body.get_content()
+    assert "fetch was started 1 time " in body.get_content()
 
 
 def test_a_command_gets_the_question_as_json_and_no_shell_reads_it(shell: Shell) -> None:

@@ -100,3 +100,8 @@ def test_an_answer_with_the_runs_key_is_about_one_question_only(desk: Desk, prov
         desk.store.answer(kept)
     asks(desk, approving(provider, amount=lambda: 1_000_000))
     assert provider.calls == []
+
+
+def test_a_summary_that_ends_its_sentence_is_not_given_another_full_stop(desk: Desk, provider: Provider) -> None:
+    asks(desk, approving(provider, summary="Pay Foo & Co."))
+    assert desk.question.sentence == "post_invoice is to be sent to accounting: Pay Foo & Co."
