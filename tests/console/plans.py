@@ -138,11 +138,12 @@ def fill(location: str) -> None:
     for name in ("pays-1", "pays-2", "pays-3"):
         with suppress(ApprovalNeeded):
             settle.options(store=store).run(name, people=["Ana"])
-    for name in ("clicks-1", "clicks-2", "clicks-3"):
+    for name in ("clicks-1", "clicks-2", "clicks-3", "edits-1", "edits-2", "edits-3", "edits-4"):
         with suppress(ApprovalNeeded):
             remind.options(store=store).run(name, people=["Ana & <b>Ben</b>"])
-    with suppress(ApprovalNeeded):
-        remind.options(store=store).run("reminds", people=["a@x", "b@x", "c@x", "d@x"])
+    for name, count in (("reminds", 4), ("edits-many", 2)):
+        with suppress(ApprovalNeeded):
+            remind.options(store=store).run(name, people=["a@x", "b@x", "c@x", "d@x"][:count])
     subprocess.run([sys.executable, __file__, location, "died"], env={**os.environ, "DIE_AT": "1"}, check=False)
     store.close()
 

@@ -86,6 +86,48 @@ def test_a_question_is_answered_by_keyboard_alone(window: Visit) -> None:
     window.saw_nothing_bad()
 
 
+def test_a_changed_request_is_edited_and_never_approved_as_it_was(window: Visit, visitor: httpx.Client) -> None:
+    """Edit 100 to 1, press Enter in the note or the green button: 100 was sent. Now only Edit can be pressed."""
+    question = question_of(visitor, "edits-4")
+    window.go(f"/question?id={question}")
+    page, keys = window.page, window.page.keyboard
+    page.get_by_label("Note").fill("as said")
+    keys.press("Enter")
+    assert "Your answer" in page.inner_text("#question")
+    page.get_by_text("Edit the request first").click()
+    editor = page.get_by_label("Arguments to send instead")
+    editor.press("Control+End")
+    keys.press("Enter")
+    keys.press("Backspace")
+    assert page.get_by_role("button", name="Approve").is_enabled()
+    editor.fill('{"to": "Ben"}')
+    assert page.get_by_text("You changed the request").is_visible()
+    assert [page.get_by_role("button", name=name).is_enabled() for name in ("Approve", "Edit", "Decline")] == [
+        False, True, False,
+    ]  # fmt: skip
+    page.get_by_label("Note").press("Enter")
+    page.get_by_role("button", name="put back what was asked").click()
+    assert page.get_by_role("button", name="Approve").is_enabled()
+    editor.fill('{"to": "Ben"}')
+    page.get_by_label("Note").press("Enter")
+    assert visitor.get("/question.json", params={"id": question}).json()["answer"] is None
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("heading", name="Answered").wait_for()
+    assert visitor.get("/question.json", params={"id": question}).json()["answer"]["choice"] == "edit"
+    window.saw_nothing_bad()
+
+
+def test_enter_among_the_items_of_a_batch_answers_none(window: Visit, visitor: httpx.Client) -> None:
+    window.go("/inbox?run=edits-many")
+    box = window.page.get_by_role("checkbox").first
+    box.check()
+    box.press("Enter")
+    window.page.get_by_label("Note").press("Enter")
+    window.page.get_by_role("heading", level=1, name="Inbox").wait_for()
+    assert window.page.url.endswith("/inbox?run=edits-many")
+    assert len(visitor.get("/inbox.json", params={"run": "edits-many"}).json()["questions"]) == 2
+
+
 FOCUS = """
 () => { const one = document.activeElement;
   return {tag: one.tagName, text: one.textContent.trim(), is: one.value === "approve" ? "approve" : one.name || "",

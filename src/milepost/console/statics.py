@@ -12,6 +12,7 @@ from milepost.console.shown import ROOM
 MEDIA_TYPES = {
     "style.css": "text/css",
     "htmx.min.js": "text/javascript",
+    "answering.js": "text/javascript",
     "live.js": "text/javascript",
     "theme.js": "text/javascript",
     "milepost.svg": "image/svg+xml",

@@ -12,7 +12,8 @@ from typing import Any
 from milepost.console.pages.asked import Asked
 from milepost.console.shown import link as link_to
 from milepost.console.wiring import Console
-from milepost.errors import AnswerRefused, MilepostError
+from milepost.errors import AnswerRefused, MilepostError, NotEncodable
+from milepost.records.canonical import canonical, parse
 from milepost.records.identity import Identity
 from milepost.runtime.answering import answer_question, asked, find_question, settling
 from milepost.runtime.standing import unanswered
@@ -45,6 +46,7 @@ def question_data(console: Console, row: QuestionRow) -> dict[str, Any]:
         **question_object(row),
         "task": _task_of(console, row.run_id),
         "evidence": None,
+        "editable": None,
         "parts": [],
         "trouble": None,
         "answer": answer_object(settled[-1]) if settled else None,
@@ -55,10 +57,17 @@ def question_data(console: Console, row: QuestionRow) -> dict[str, Any]:
     }
     try:
         found["evidence"] = evidence_of(console.store, row)
+        found["editable"] = _editable(found["evidence"])
         found["parts"] = evidence_parts(found["evidence"])
     except MilepostError as error:
         found["trouble"] = error_object(error)
     return found
+
+
+def _editable(evidence: Any) -> Any:
+    """Return what an edit of a request begins with: its arguments; None where nothing is asked to be sent."""
+    request = evidence.get("request") if isinstance(evidence, dict) else None
+    return request.get("arguments", request) if isinstance(request, dict) else None
 
 
 def _task_of(console: Console, run_id: str) -> str:
@@ -109,7 +118,7 @@ def _answer_one(
     alone: bool,
 ) -> None:
     try:
-        given = _given(console, question_id, choice, form) if alone else {}
+        given = _given(console, question_id, choice, _beside(question_id, form, alone=alone))
         row = answer_question(
             console.store, question_id, choice, by=by, seal_key=seal_key(), at=now_text(), note=note, **given
         )
@@ -119,15 +128,43 @@ def _answer_one(
     told.given.append({"question_id": question_id, "choice": row.choice, "by": row.by, "run_id": row.run_id})
 
 
-def _given(console: Console, question_id: str, choice: str, form: Mapping[str, Sequence[str]]) -> dict[str, str | None]:
-    """Return what came with a choice. A request stands in the form already: only the choice that takes one sends it."""
-    needs = next((c.needs for c in asked(find_question(console.store, question_id)).choices if c.name == choice), ())
+def _beside(question_id: str, form: Mapping[str, Sequence[str]], *, alone: bool) -> dict[str, str | None]:
+    """Return what came with a choice. Raises: AnswerRefused when several questions would have to share it."""
     found = {name: _one(form, name) or None for name in ("ref", "result", "request")}
+    if not alone and any(found.values()):
+        reason = "a reference, a result or a request goes with one question; answer it on its own page"
+        raise AnswerRefused(question_id=question_id, reason=reason)
+    return found
+
+
+def _given(console: Console, question_id: str, choice: str, beside: dict[str, str | None]) -> dict[str, str | None]:
+    """Return what is recorded with a choice. Raises: AnswerRefused.
+
+    The request stands in the form whatever is chosen: only the choice that takes one sends it, and any other choice
+    is about the request as it was shown.
+    """
+    row = find_question(console.store, question_id)
+    needs = next((c.needs for c in asked(row).choices if c.name == choice), ())
     if "request" not in needs:
-        found["request"] = None
+        _refuse_changed(console, row, choice, beside["request"])
+        beside = {**beside, "request": None}
     if not {"result", "request"} & {*needs}:
-        return found
-    return {**found, **_fitting(console, question_id, choice, found)}
+        return beside
+    return {**beside, **_fitting(console, question_id, choice, beside)}
+
+
+def _refuse_changed(console: Console, row: QuestionRow, choice: str, request: str | None) -> None:
+    """Refuse to drop what somebody changed: it would be sent as it was before. Raises: AnswerRefused, CorruptRecord."""
+    if request is None:
+        return
+    shown = _editable(evidence_of(console.store, row))
+    try:
+        is_same = shown is not None and canonical(parse(request.encode("utf-8"))) == canonical(shown)
+    except (ValueError, NotEncodable):
+        is_same = False
+    if not is_same:
+        reason = f"the request was changed, and {choice!r} would leave the change out: press Edit to send it as changed"
+        raise AnswerRefused(question_id=row.question_id, reason=f"{reason}, or open the question anew")
 
 
 def _fitting(console: Console, question_id: str, choice: str, found: dict[str, str | None]) -> dict[str, str | None]:

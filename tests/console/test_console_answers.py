@@ -1,0 +1,66 @@
+"""What a form may say together: a decision covers what was shown, or what was changed and is called an edit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+from running import form_key, question_of, send_answer
+
+
+def shown_arguments(client: httpx.Client, question: str) -> Any:
+    """Return what the page puts into the editor of a question."""
+    return client.get("/question.json", params={"id": question}).json()["editable"]
+
+
+def is_open(client: httpx.Client, question: str) -> bool:
+    found = client.get("/question.json", params={"id": question}).json()
+    return found["answer"] is None and found["later"] == [] and not found["closed"]
+
+
+@pytest.mark.parametrize("choice", ["approve", "decline"])
+@pytest.mark.parametrize("request_", ['{"to": "Eve"}', "{", "null", "{}"])
+def test_a_changed_request_is_nothing_to_approve_or_decline(visitor: httpx.Client, choice: str, request_: str) -> None:
+    """An edit that is dropped would send what its author took out of it: 100 instead of 1."""
+    question = question_of(visitor, "edits-1")
+    answer = send_answer(visitor, question=question, choice=choice, request=request_)
+    assert answer.status_code == 409
+    assert "the request was changed" in answer.text
+    assert "press Edit" in answer.text
+    assert is_open(visitor, question)
+
+
+def test_a_request_that_stands_as_it_was_shown_goes_with_any_choice(visitor: httpx.Client) -> None:
+    """The form always carries it; another spelling of the same JSON is the same."""
+    question = question_of(visitor, "edits-2")
+    request = json.dumps(shown_arguments(visitor, question), indent=7).replace("\n", "\r\n")
+    assert send_answer(visitor, question=question, choice="approve", request=request).status_code == 303
+
+
+def test_an_edit_is_recorded_as_one(visitor: httpx.Client) -> None:
+    question = question_of(visitor, "edits-3")
+    request = json.dumps({**shown_arguments(visitor, question), "to": "Ben"})
+    assert send_answer(visitor, question=question, choice="edit", request=request).status_code == 303
+    found = visitor.get("/question.json", params={"id": question}).json()
+    assert found["answer"]["choice"] == "edit"
+
+
+def test_what_goes_with_one_answer_goes_with_no_batch(visitor: httpx.Client) -> None:
+    """It would be left out of all of them."""
+    asked = visitor.get("/inbox.json", params={"run": "edits-many"}).json()["questions"]
+    fields = {"form_key": form_key(visitor), "question": [q["question_id"] for q in asked], "choice": "approve"}
+    own = {"origin": str(visitor.base_url).rstrip("/")}
+    answer = visitor.post("/answer", data={**fields, "request": '{"to": "Eve"}'}, headers=own)
+    assert answer.status_code == 409
+    assert "one question" in answer.text
+    assert all(is_open(visitor, question["question_id"]) for question in asked)
+
+
+def test_a_form_sent_by_no_button_decides_nothing(visitor: httpx.Client) -> None:
+    """Enter in a field sends a form in some browsers, without a choice."""
+    question = question_of(visitor, "edits-1")
+    for fields in ({}, {"choice": ""}):
+        assert send_answer(visitor, question=question, **fields).status_code == 409
+    assert is_open(visitor, question)
