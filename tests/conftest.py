@@ -28,8 +28,11 @@ def work_in_memory() -> None:
 
 
 work_in_memory()
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background; tests send it to what they start
+# Started in the background, or under nohup, signals are ignored that tests send to what they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(trylast=True)
@@ -46,3 +49,9 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     for name in ("MILEPOST_STORE", "MILEPOST_SEAL_KEY", "MILEPOST_RUN", "MILEPOST_CRASH_AT", "MILEPOST_CRASH_LOG"):
         monkeypatch.delenv(name, raising=False)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _agents_and_people_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test's process work on runs and answer what they ask; in real processes the two are kept apart."""
+    monkeypatch.setattr("milepost.runtime.children.plays_both", True)
