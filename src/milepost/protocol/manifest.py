@@ -14,8 +14,9 @@ from milepost.protocol.keep import keep_bytes, keep_contents
 from milepost.protocol.ops import Artifact, Load, Observe, Steps
 from milepost.protocol.questions import short
 from milepost.protocol.spec import StepSpec
+from milepost.protocol.state import StepState
 from milepost.records.canonical import canonical, parse
-from milepost.records.model import Pointer, StepVerified
+from milepost.records.model import OutputRecorded, Pointer, StepVerified
 from milepost.records.paths import find_paths
 
 Entries = list[Any]
@@ -38,6 +39,33 @@ def keep_manifests(
         files[:0] = yield from _listed(checkpoint.files, f"files of {checkpoint.path}")
     files = list({entry["path"]: entry for entry in files}.values())
     return (yield from _kept(files, artifacts)), (yield from _kept(sources, artifacts))
+
+
+def manifests_now(
+    call: Call[StepSpec], state: StepState, kept: OutputRecorded, value: Any, artifacts: list[Artifact]
+) -> Steps[tuple[Pointer | None, Pointer | None]]:
+    """Return the manifests of an output that was kept before; made anew where a person said to keep what is there now.
+
+    Crash: as `keep_bytes`; the output was kept with what it was.
+    """
+    entries = yield from _listed(kept.sources, f"sources of {call.path}")
+    found = (yield Observe([entry["descriptor"] for entry in entries])) if entries else []
+    pairs = list(zip(entries, found, strict=True))
+    changed = [new for old, new in pairs if old["fingerprint"] != new.fingerprint]
+    said = {now for order, now in call.snapshot.accepted_sources.values() if order >= state.kept_order}
+    if not changed or not all(new.fingerprint in said for new in changed):
+        return kept.files, kept.sources
+    gone = {new.descriptor.get("path") for new in changed}
+    files = [file for file in (yield from _listed(kept.files, f"files of {call.path}")) if file["path"] not in gone]
+    files += yield from keep_contents(value, artifacts)
+    files = list({file["path"]: file for file in files}.values())
+    sources = [{"role": old["role"], **new.to_json()} for old, new in pairs]
+    return (yield from _kept(files, artifacts)), (yield from _kept(sources, artifacts))
+
+
+def listed_files(call: Call[StepSpec], files: Pointer | None) -> Steps[Entries]:
+    """Return the entries of a manifest of files, as people are shown them."""
+    return (yield from _listed(files, f"files of {call.path}"))
 
 
 def _inner(call: Call[StepSpec]) -> list[StepVerified]:

@@ -11,11 +11,13 @@ from milepost.protocol.approval import Matter, allowed, rule_of
 from milepost.protocol.approval import ask_ahead as asking_ahead
 from milepost.protocol.approving import Approving
 from milepost.protocol.call import Call
-from milepost.protocol.ops import Load, Steps
+from milepost.protocol.manifest import listed_files
+from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.request import Exact, exact_request
 from milepost.protocol.spec import StepSpec
-from milepost.records.canonical import Json, canonical, parse
+from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.model import Pointer
+from milepost.records.paths import find_paths
 
 JSON = "application/json"
 TEXT_SHOWN_MAX = 4000
@@ -40,20 +42,33 @@ def ask_ahead(call: Call[StepSpec]) -> Steps[None]:
         yield from asking_ahead(call, (yield from _start(call, rule)))
 
 
+def _output(output: Pointer, value: Any) -> Steps[Exact]:
+    paths = [{"kind": "path", "path": str(path)} for _, path in find_paths(value)]
+    if not paths:
+        return Exact(canonical({"output": output.to_json()}), output.digest, output.digest)
+    found = yield Observe(paths)
+    files: list[Json] = [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in found]
+    data = canonical({"output": output.to_json(), "files": files})
+    return Exact(data, digest(data), digest(data))
+
+
 def review_rule(call: Call[StepSpec]) -> Approving | None:
     """Return the rule under which people look at the step's output before its checkpoint, None: nobody does."""
     return _rule(call, "after")
 
 
-def may_stand(call: Call[StepSpec], rule: Approving, output: Pointer) -> Steps[None]:
+def may_stand(call: Call[StepSpec], rule: Approving, output: Pointer, value: Any, files: Pointer | None) -> Steps[None]:
     """Go on when people allowed the output to stand, else ask. Raises: Declined.
 
     The output is kept already, so that a resume after the answer does not repeat the body. One who says redo reopens
-    the step, and does not come here again before there is another output.
+    the step, and does not come here again before there is another output. What lies in its files is looked at each
+    time: it is part of what was approved.
     """
     data: bytes = yield Load(output, f"output of {call.path}")
     shown: dict[str, Json] = {"step": call.path, "arguments": parse(call.encoded), "output": _shown(data, output)}
-    exact = Exact(canonical({"output": output.to_json()}), output.digest, output.digest)
+    if files is not None:
+        shown["files"] = yield from listed_files(call, files)
+    exact = yield from _output(output, value)
     head = f"The output of {call.path} passed its checks and waits for a review"
     yield from allowed(call, Matter("after", rule, exact, shown, ("edit",), head))
 

@@ -237,7 +237,8 @@ def _step_started(s: Snapshot, r: StepStarted) -> None:
 
 
 def _output_recorded(s: Snapshot, r: OutputRecorded) -> None:
-    s.step_state(r.path).kept = r
+    state = s.step_state(r.path)
+    state.kept, state.kept_order = r, s.record_count
 
 
 def _step_verified(s: Snapshot, r: StepVerified) -> None:

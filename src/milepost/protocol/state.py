@@ -44,6 +44,7 @@ class StepState:
     verified: StepVerified | None = None
     verified_order: int = 0  # how many records were folded before its checkpoint
     kept: OutputRecorded | None = None  # the body ended, verification did not
+    kept_order: int = 0  # how many records were folded before that
     failure: StepFailedNoted | None = None
     heartbeat: HeartbeatRecorded | None = None
     until: str | None = None

@@ -25,7 +25,7 @@ from milepost.protocol.doubt import unsettled_question
 from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes, small_or_none
 from milepost.protocol.keys import name_in
-from milepost.protocol.manifest import keep_manifests
+from milepost.protocol.manifest import keep_manifests, manifests_now
 from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import uncalled_question
@@ -165,16 +165,10 @@ def _kept_before(call: Call[StepSpec]) -> Steps[Kept | None]:
         return None
     kept = state.kept
     value = call.spec.output.decode((yield Load(kept.output, f"output of {call.path}")))
-    return Kept(
-        kept.attempt,
-        value,
-        kept.output,
-        kept.files,
-        kept.sources,
-        [],
-        dict(kept.spent or {}) or None,
-        kept.duration_s or 0.0,
-    )
+    artifacts: list[Artifact] = []
+    files, sources = yield from manifests_now(call, state, kept, value, artifacts)
+    spent, took = dict(kept.spent or {}) or None, kept.duration_s or 0.0
+    return Kept(kept.attempt, value, kept.output, files, sources, artifacts, spent, took)
 
 
 # ── one attempt ─────────────────────────────────────────────────────────────────────────────────────
@@ -339,7 +333,7 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
             yield from failed(call, kept.attempt, VerificationFailed(*problem), kept.duration_s)
             return False
     if review is not None:
-        yield from may_stand(call, review, kept.output)
+        yield from may_stand(call, review, kept.output, kept.value, kept.files)
     now = yield Now()
     record = StepVerified(
         at=now.text,

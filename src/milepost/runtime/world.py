@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import WITHIN, compared_versions, label_of, own_versions
 from milepost.records.canonical import parse
-from milepost.records.model import Pointer
+from milepost.records.model import OutputRecorded, Pointer, StepVerified
 from milepost.runtime.registry import spec_of
 from milepost.sources import Observation, changes, key_of, name_of
 
@@ -26,7 +26,10 @@ class _Expected:
 
 
 def check_sources(s: Snapshot) -> Steps[list[SourceCheck]]:
-    """Compare what the last verified record that read, wrote or returned a source says with what is there now."""
+    """Compare what the last record that read, wrote or returned a source says with what is there now.
+
+    Verified ones, and outputs that were kept and still wait for their verification or review.
+    """
     expected = yield from _expectations(s)
     if not expected:
         return []
@@ -78,23 +81,29 @@ def _expected(observation: Observation, order: int, path: str, before: _Expected
 
 
 def _manifests(s: Snapshot) -> list[tuple[str, int, Pointer]]:
-    verified = [
-        (state.path, state.verified_order, state.verified.sources)
-        for state in s.steps.values()
-        if state.verified is not None and state.verified.sources is not None and s.counts(state.path)
-    ]
-    started = [("", 0, s.started.sources)] if s.started is not None and s.started.sources is not None else []
-    return sorted(started + verified, key=lambda item: item[1])
+    standing = [(path, order, found.sources) for path, order, found in _standing(s) if s.counts(path)]
+    started = [("", 0, s.started.sources)] if s.started is not None else []
+    listed = [(path, order, pointer) for path, order, pointer in started + standing if pointer is not None]
+    return sorted(listed, key=lambda item: item[1])
+
+
+def _standing(s: Snapshot) -> Iterator[tuple[str, int, StepVerified | OutputRecorded]]:
+    """Yield the outputs that were verified or kept and have sources, with how many records were before them."""
+    for state in s.steps.values():
+        if state.verified is not None and state.verified.sources is not None:
+            yield state.path, state.verified_order, state.verified
+        elif state.kept is not None and state.kept.sources is not None:
+            yield state.path, state.kept_order, state.kept
 
 
 def kept_files(s: Snapshot) -> Steps[dict[str, dict[str, Any]]]:
     """Return for each source key the newest file entry whose content is an artifact, with its fingerprint."""
     found: dict[str, dict[str, Any]] = {}
-    for state in sorted(s.steps.values(), key=lambda state: state.verified_order):
-        if state.verified is None or state.verified.files is None or state.verified.sources is None:
+    for path, _, output in sorted(_standing(s), key=lambda item: item[1]):
+        if output.files is None or output.sources is None:
             continue
-        files: Any = parse((yield Load(state.verified.files, f"files of {state.path}")))
-        sources: Any = parse((yield Load(state.verified.sources, f"sources of {state.path}")))
+        files: Any = parse((yield Load(output.files, f"files of {path}")))
+        sources: Any = parse((yield Load(output.sources, f"sources of {path}")))
         fingerprints = {e["descriptor"].get("path"): e["fingerprint"] for e in sources if e["role"] == "output"}
         for entry in files:
             key = key_of({"kind": entry["kind"], "path": entry["path"]})
