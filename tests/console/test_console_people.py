@@ -16,6 +16,7 @@ from threading import Barrier
 
 import httpx2 as httpx
 import pytest
+from page_parts import Parts
 from running import Console, a_console, form_key, question_of, send_answer
 
 from milepost.config import ConsoleConfig
@@ -159,13 +160,24 @@ def test_two_must_approve_and_only_those_who_may(named: Console) -> None:
         assert told["answer"] is None
         assert [(one["by"], one["role"]) for one in told["approval"]["given"]] == [("ana@example", "finance")]
         assert "1 of 2 approvals" in ben.get("/question", params={"id": question}).text
+        for path in ({"/question": {"id": question}, "/inbox": {"run": "pays-1"}}).items():
+            assert buttons(ben, *path) == {"approve", "decline"} | ({"edit"} if path[0] == "/question" else set())
+            assert buttons(ana, *path) == buttons(cleo, *path) == set()
+            assert "You answered approve" in ana.get(path[0], params=path[1]).text
+            assert "finance, ben@example may answer" in cleo.get(path[0], params=path[1]).text
         assert send_answer(ben, question=question, choice="approve").status_code == 303
         assert ben.get("/question.json", params={"id": question}).json()["answer"]["choice"] == "approve"
         assert send_answer(ana, question=question, choice="decline").status_code == 409
 
 
+def buttons(client: httpx.Client, path: str, values: dict[str, str]) -> set[str]:
+    """Return the choices that a page offers to somebody."""
+    tags = Parts(client.get(path, params=values).text).tags
+    return {given["value"] for tag, given in tags if tag == "button" and given.get("name") == "choice"}
+
+
 def test_an_edit_is_checked_against_the_effects_own_types(named: Console) -> None:
-    """What does not fit is refused here and now and not recorded; a request beside another choice is left out."""
+    """What does not fit is refused here and now and not recorded; an unchanged request goes with another choice."""
     with closing(signed_in(named, ANA)) as ana:
         question = question_of(ana, "pays-2")
         page = ana.get("/question", params={"id": question}).text

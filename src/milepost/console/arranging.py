@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
+from milepost.records.identity import Identity, is_same_person
+
 CHANGE = re.compile(r"(?P<path>\$[^\s:]*|[^:]{1,200}): (?P<old>.*?) → (?P<new>.*)", re.DOTALL)
 DAYS = 14
 """Days that a chart of health shows."""
@@ -65,6 +67,21 @@ def _times(count: Any) -> str:
 def leading(question: Mapping[str, Any]) -> str:
     """Return the choice that is put forward, "" when a person must say what they know."""
     return "" if question["kind"] in QUIET_KINDS or not question["choices"] else str(question["choices"][0]["name"])
+
+
+def hindrance(question: Mapping[str, Any], visitor: Identity) -> str:
+    """Say why an approval is not this visitor's to give, "" when nothing is known against it; the door judges again."""
+    approval = question.get("approval")
+    if not approval:
+        return ""
+    own = next((answer for answer in approval["given"] if is_same_person(answer["by"], visitor.name)), None)
+    if own is not None:
+        return f"You answered {own['choice']}; somebody else must answer as well."
+    if any(is_same_person(visitor.name, agent) for agent in approval["not"]):
+        return f"{visitor.name} runs the task, and nobody allows what they ask for themselves."
+    if approval["approvers"] and visitor.role_among(approval["approvers"]) is None:
+        return f"{', '.join(approval['approvers'])} may answer, {visitor.name} may not."
+    return ""
 
 
 def arranged(questions: Sequence[Mapping[str, Any]], batches: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

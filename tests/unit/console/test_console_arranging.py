@@ -9,12 +9,14 @@ from milepost.console.arranging import (
     arranged,
     change_parts,
     headline,
+    hindrance,
     last_days,
     leading,
     parts_shown,
     role_shown,
 )
 from milepost.protocol.questions import CHOICES
+from milepost.records.identity import Identity
 from milepost.records.model import QuestionKind
 
 
@@ -35,6 +37,28 @@ def test_an_approval_is_headed_by_what_will_happen() -> None:
     assert headline(asking("approval", summary="Pay 7 to Ana")) == "Pay 7 to Ana"
     assert headline(asking("approval", provider="bank")) == "Send post[A] to bank?"
     assert headline({"kind": "news", "sentence": "Whole.", "choices": [], "evidence": None}) == "Whole."
+
+
+def test_a_choice_is_offered_to_whoever_may_make_it() -> None:
+    """Whoever gave theirs, runs the task or is not named reads why not; whoever answers is judged again."""
+    given = [{"choice": "approve", "by": "ana@here", "role": "finance"}]
+    asked = {"approval": {"approvers": ["finance", "ben"], "not": ["agent:pay@here"], "given": given}}
+    may = {
+        name: hindrance(asked, Identity(name, groups))
+        for name, groups in (
+            ("ben@there", ()),
+            ("cleo@here", ("finance",)),
+            ("dan@here", ()),
+            ("Ana@there", ("finance",)),
+        )
+    }
+    assert may["ben@there"] == may["cleo@here"] == ""
+    assert may["dan@here"] == "finance, ben may answer, dan@here may not."
+    assert may["Ana@there"] == "You answered approve; somebody else must answer as well."
+    assert "runs the task" in hindrance(
+        {"approval": {**asked["approval"], "approvers": []}}, Identity("agent:pay@here")
+    )
+    assert hindrance({"approval": None}, Identity("dan@here")) == hindrance({}, Identity("dan@here")) == ""
 
 
 def test_no_choice_is_put_forward_where_a_person_says_what_they_know() -> None:
