@@ -10,6 +10,7 @@ import hmac
 from collections.abc import Iterable
 
 from milepost.errors import CorruptRecord
+from milepost.records.canonical import digest
 from milepost.records.model import AnswerEntered, Record
 from milepost.records.rows import AnswerRow
 from milepost.records.seal import Place, Sealer
@@ -55,12 +56,23 @@ class JournalProof:
 
 
 def check_entered(run_id: str, entered: Iterable[AnswerEntered], rows: Iterable[AnswerRow]) -> None:
-    """Check that every answer the journal acted on is among the answers people gave. Raises: CorruptRecord."""
-    given = {(row.question_id, row.choice, row.by, row.at, row.note) for row in rows if row.accepted}
+    """Check that every answer the journal acted on is among those people gave, to the byte. Raises: CorruptRecord."""
+    given = {_given(row) for row in rows if row.accepted}
     for answer in entered:
-        if (answer.question_id, answer.choice, answer.by, answer.answered_at, answer.note) not in given:
+        if _acted_on(answer) not in given:
             raise CorruptRecord(
                 run_id=run_id,
                 record=f"the answer to {answer.question_id}",
                 reason=f"the journal acted on {answer.choice} by {answer.by}, no such answer is among those given",
             )
+
+
+def _given(row: AnswerRow) -> tuple[str | None, ...]:
+    came_with = (digest(data) if data is not None else None for data in (row.result, row.request))
+    return (row.question_id, row.choice, row.by, row.at, row.note, row.ref, row.door, row.role, *came_with)
+
+
+def _acted_on(answer: AnswerEntered) -> tuple[str | None, ...]:
+    said = (answer.question_id, answer.choice, answer.by, answer.answered_at, answer.note, answer.ref)
+    came_with = (pointer.digest if pointer is not None else None for pointer in (answer.result, answer.request))
+    return (*said, answer.door, answer.role, *came_with)

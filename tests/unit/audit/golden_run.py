@@ -134,10 +134,9 @@ def _answers() -> list[AnswerRow]:
     def answer(by: str, choice: str, **more: Any) -> AnswerRow:
         return Sealer(RUN, KEY).sealed(AnswerRow("q-0123456789", RUN, choice, by, TIME, HARD_TEXT, **more))
 
+    came_with = {name: _data(f"{name} of {BY_NAME['path']}") for name in ("result", "request")}
     return [
-        answer(
-            HARD_TEXT, HARD_TEXT, ref=HARD_TEXT, result=b'{"a":1}', request=b'{"b":2}', door="console", role="finance"
-        ),
+        answer(HARD_TEXT, HARD_TEXT, ref=HARD_TEXT, door=HARD_TEXT, role=HARD_TEXT, **came_with),
         answer("eve@desk", "stop", place=0),
     ]
 
