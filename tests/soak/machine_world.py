@@ -23,13 +23,14 @@ from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.records.canonical import canonical, parse
 from milepost.records.identity import Identity
 from milepost.records.model import Record
-from milepost.runtime import crash
+from milepost.runtime import children, crash
 from milepost.runtime.active import RunOptions
 from milepost.runtime.answering import answer_question, asked
 from milepost.runtime.opening import read_snapshot
 from milepost.stores.contract import QuestionRow
 from milepost.stores.memory import MemoryStore
 
+children.plays_both = True  # this process works on the runs and answers what they ask
 FIRST = "r"
 GIVEN = 1
 KINDS = ("plain", "checked", "reads", "flaky", "post", "outer")

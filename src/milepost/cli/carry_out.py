@@ -7,6 +7,7 @@ import shlex
 import signal
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from milepost.api import AsyncTask
@@ -14,9 +15,19 @@ from milepost.cli.live import view
 from milepost.cli.load import AnyTask
 from milepost.cli.output import emit, note, only_results_on_stdout, say
 from milepost.cli.telling import tell
-from milepost.errors import CorruptRecord, LoopStopped, MilepostError, QuestionError, RunInterrupted, StepFailed
+from milepost.config import Config, load_config
+from milepost.errors import (
+    BadConfig,
+    CorruptRecord,
+    LoopStopped,
+    MilepostError,
+    QuestionError,
+    RunInterrupted,
+    StepFailed,
+)
 from milepost.protocol.failure import error_record
 from milepost.protocol.spec import TaskSpec
+from milepost.runtime.children import keep_orphans
 from milepost.stores.contract import Store
 from milepost.views.checkpoint import result_data
 from milepost.views.opened import read_whole, stands
@@ -42,6 +53,8 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     about: dict[str, object] = {"run_id": run_id, "task": task.spec.name, **({"shadow": True} if is_shadow else {})}
     shadow, nothing = ("SHADOW ", "; no effect is sent") if is_shadow else ("", "")
     note(f"{shadow}run {run_id}{_so_far(store, run_id)}{nothing}")
+    settings = _settings(store)
+    keep_orphans()
     try:
         with only_results_on_stdout(), view(plain=how.plain) as shown:
             shown.seen.shadow = is_shadow
@@ -52,7 +65,7 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
         return tell(error, as_json=how.as_json, **about, status=None)
     except MilepostError as error:
         if isinstance(error, QuestionError):
-            _tell_people(store)
+            _tell_people(store, settings)
         return tell(error, as_json=how.as_json, **about, status=_status(store, run_id))
     except (KeyboardInterrupt, SystemExit, asyncio.CancelledError) as error:
         told = _ended_by(store, run_id, error)
@@ -62,10 +75,18 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     return 0
 
 
-def _tell_people(store: Store) -> None:
+def _settings(store: Store) -> Config | BadConfig:
+    """Read how people are told before anything runs: a step that writes `milepost.toml` does not say who answers it."""
+    try:
+        return load_config(Path.cwd(), Path(store.location))
+    except BadConfig as error:
+        return error  # it matters only when there is something to tell
+
+
+def _tell_people(store: Store, settings: Config | BadConfig) -> None:
     from milepost.cli.people import tell_people  # a run that asks nothing need not wait for it
 
-    tell_people(store)
+    tell_people(store, settings)
 
 
 def _driven(task: AnyTask, run_id: str, inputs: Inputs | None) -> Any:

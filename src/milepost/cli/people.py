@@ -11,7 +11,7 @@ from pathlib import Path
 
 from milepost.cli.output import note
 from milepost.config import Config, load_config
-from milepost.errors import MilepostError
+from milepost.errors import BadConfig, MilepostError
 from milepost.notify.delivery import Notifier, still_failing
 from milepost.notify.outbox import Outbox, outbox_path
 from milepost.stores.contract import Diagnosis, Store
@@ -33,13 +33,15 @@ def the_notifier(store: Store) -> Notifier:
     return Notifier(store, the_config(store), now=now, environ=os.environ)
 
 
-def tell_people(store: Store) -> None:
-    """Tell people about the open questions of a store; what goes wrong is said and stops nothing.
+def tell_people(store: Store, settings: Config | BadConfig) -> None:
+    """Tell people about the open questions of a store, as was set when the run began; what goes wrong stops nothing.
 
     Crash: the questions are durable; what was not sent is sent by whoever delivers next.
     """
     try:
-        delivery = the_notifier(store).deliver(within=WITHIN)
+        if isinstance(settings, BadConfig):
+            raise settings
+        delivery = Notifier(store, settings, now=now, environ=os.environ).deliver(within=WITHIN)
     except MilepostError as error:
         note(f"nobody was told of the question: {error}. {error.hint}")
         return

@@ -14,6 +14,7 @@ from milepost.errors import ApprovalNeeded
 from milepost.protocol.snapshot import format_time
 from milepost.records.identity import Identity
 from milepost.records.model import QuestionKind
+from milepost.runtime import children
 from milepost.runtime.answering import answer_question, asked
 from milepost.runtime.clock import Clock
 from milepost.runtime.standing import unanswered
@@ -25,6 +26,7 @@ def approved(run: Callable[[], Any], run_id: str, environ: Mapping[str, str], cl
 
     Raises: whatever else the run ends in, also when it asks anything besides. Crash: each answer given or not.
     """
+    children.plays_both = True
     while True:
         try:
             return run()

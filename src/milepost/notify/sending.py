@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from milepost.errors import ExtraMissing
 from milepost.notify.channels import Channel
 from milepost.notify.message import Message
+from milepost.runtime import children
 from milepost.views.inert import inert
 
 _PIECES = re.compile(r"[:/?#\[\]@!$&'()*+,;=\s]+")
@@ -65,7 +66,12 @@ def _imported() -> Any:
 
 
 def _run(channel: Channel, message: Message, timeout_s: float) -> str:
-    """Run the local command with the question as JSON on its stdin; its group ends with its time."""
+    """Run the local command with the question as JSON on its stdin; its group ends with its time.
+
+    Whoever wrote the file that names it, it tells people and is none: what it starts cannot answer.
+    """
+    children.mark()
+    run_id = message.data.get("run_id", "")
     try:
         process = subprocess.Popen(
             channel.command,
@@ -73,6 +79,7 @@ def _run(channel: Channel, message: Message, timeout_s: float) -> str:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd=channel.folder,
+            env={**os.environ, children.RUN_VARIABLE: f"{os.getpid()} {run_id}"},
             process_group=0,
         )
     except (OSError, ValueError) as error:

@@ -1,6 +1,7 @@
-"""Who belongs to no run: threads that were not given one, and child processes of a run.
+"""Who belongs to no run: threads that were not given one, and child processes of a run. And who is an agent's process.
 
-A child finds MILEPOST_RUN, which is set while a run is active here. Called by the lease keeper and by `api`.
+A child finds MILEPOST_RUN, which is set while a run is active here. A process that has worked on a run keeps a mark
+for as long as it lives, which every process below it can see. Called by the lease keeper, `api` and `entitled`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from milepost.errors import OutsideRun
 
@@ -15,7 +18,16 @@ RUN_VARIABLE = "MILEPOST_RUN"
 """`PID RUN_ID` of the process and a run that is active in it."""
 AGENT_VARIABLE = "MILEPOST_AGENT"
 """Names who or what runs a task here; without it, it is the task itself on this machine."""
+_MARK = "milepost-agent"
+"""Name of the open file that an agent's process keeps: the kernel shows it, and ends it with the process."""
+_SET_CHILD_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of linux/prctl.h."""
+_OPEN_FILES_MAX = 10_000
+"""Open files of a process that are looked at for the mark."""
 _before: str | None = None  # what this process found there: it may be a child itself
+_mark: int | None = None
+plays_both = False
+"""Set by a drill, and in tests: its process works on runs, and makes the people up who answer them."""
 
 
 def agent_of(environ: Mapping[str, str], task: str) -> str:
@@ -35,6 +47,49 @@ def announce(run_id: str | None) -> None:
         os.environ[RUN_VARIABLE] = _before
     else:
         os.environ.pop(RUN_VARIABLE, None)
+
+
+def mark() -> None:
+    """Make this an agent's process until it exits, and so every process forked from it: nobody answers from there.
+
+    A handler that runs at exit, or a thread that outlives the run, is not a person.
+    """
+    global _mark
+    if _mark is None and not plays_both:
+        _mark = os.memfd_create(_MARK) if hasattr(os, "memfd_create") else -1
+
+
+def keep_orphans() -> None:
+    """Let processes whose parent ends become children of this one, so that what a step leaves behind shows our mark.
+
+    For a process of our own only: who embeds us may wait for children of its own. Linux; elsewhere nothing happens.
+    """
+    import ctypes  # only here: its import takes longer than the call
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def is_marked() -> bool:
+    """Say whether this process has worked on a run, or was forked from one that has."""
+    return _mark is not None
+
+
+def shows_a_mark(pid: int) -> bool:
+    """Say whether a process has worked on a run, or was started by one, as far as the kernel lets us look."""
+    with suppress(OSError):
+        if any(entry.startswith(f"{RUN_VARIABLE}=".encode()) for entry in _environ_of(pid)):
+            return True
+        for entry, _ in zip(os.scandir(f"/proc/{pid}/fd"), range(_OPEN_FILES_MAX), strict=False):
+            with suppress(OSError):
+                if os.readlink(entry.path).startswith(f"/memfd:{_MARK}"):
+                    return True
+    return False
+
+
+def _environ_of(pid: int) -> list[bytes]:
+    """Return the environment a process was started with, whatever it has made of it since."""
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 def started_by_a_run() -> str | None:

@@ -1,7 +1,7 @@
 """Who may answer: whoever `approvers=` names, and never the agent that asks. Judged for every door in one place.
 
-An agent is known by the name its run records, by the process that works on the run, and by every process started from
-it. What it could do under a person's own account once its process is gone, no program on that machine can tell.
+An agent is known by the name its run records, by every process that has worked on a run, and by every process below
+such a one. What it could do under a person's own account once its process is gone, no program on that machine can tell.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from milepost.errors import AnswerRefused
 from milepost.records.identity import Identity, is_same_person
 from milepost.records.model import QuestionAsked, QuestionKind, RunStarted, RunStatus
 from milepost.records.written import decode_record
-from milepost.runtime.children import started_by_a_run
+from milepost.runtime import children
 from milepost.runtime.leases import active_runs, is_on_this_machine
 from milepost.stores.contract import Store
 
@@ -42,12 +42,22 @@ def refuse_the_agent(store: Store, run_id: str, question: QuestionAsked, by: Ide
         reason = f"{by.name} runs the task, and nobody allows what they ask for themselves"
     elif active_runs():
         reason = "a run is active in this process: whoever answers must be outside of it"
-    elif (asking := started_by_a_run()) is not None:
+    elif (asking := children.started_by_a_run()) is not None:
         reason = f"this process was started by run {asking}: whoever answers must be outside of it"
     elif (above := _run_above(store)) is not None:
         reason = f"this process was started by run {above}: whoever answers must be outside of it"
+    elif not children.plays_both:
+        reason = _marked()
     if reason:
         raise AnswerRefused(question_id=question.question_id, reason=reason)
+
+
+def _marked() -> str:
+    """Say why this is an agent's process although no run is under way in it, "" when it is none."""
+    if children.is_marked():
+        return "this process has worked on a run, and stays the agent's until it exits: answer from another one"
+    pid = next((pid for pid in (os.getpid(), *_ancestors()) if children.shows_a_mark(pid)), None)
+    return "" if pid is None else f"this process was started below process {pid}, which is an agent's: answer outside"
 
 
 def _agents(store: Store, question: QuestionAsked, run_id: str) -> Sequence[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from milepost.errors import CorruptRecord, LeaseLost, RunBusy, RunUnknown, UnavailableError
 from milepost.protocol.snapshot import age, format_time
-from milepost.runtime.children import announce
+from milepost.runtime import children
 from milepost.runtime.clock import Clock, boot_id
 from milepost.stores.contract import Held, Holder, Lease, Store
 
@@ -81,6 +81,7 @@ class LeaseKeeper:
         """Keep the lease of a run that begins here, and hear signals for it where handlers can be set."""
         with self._lock:
             self._runs[id(run)] = (run, run.clock.ticks())
+            children.mark()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._keep, name="milepost-leases", daemon=True)
                 self._thread.start()
@@ -104,7 +105,7 @@ class LeaseKeeper:
 
     def _announce(self) -> None:
         newest = next(reversed(self._runs.values()), None)
-        announce(None if newest is None else newest[0].run_id)
+        children.announce(None if newest is None else newest[0].run_id)
 
     def forget(self) -> None:
         """In a forked child: nothing here speaks for the parent's runs, and signals mean what they meant before.

@@ -5,6 +5,8 @@ Whatever an agent could try to allow its own payments is in here as well, chosen
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import subprocess
 import sys
@@ -66,10 +68,12 @@ def shopping() -> list[str]:
 # ── what an agent may try ───────────────────────────────────────────────────────────────────────────
 
 
-def by_command(environ: dict[str, str]) -> str:
+ANSWER = (sys.executable, "-m", "milepost", "answer", "--run", "earlier", "approve")
+
+
+def by_command(environ: dict[str, str], *before: str) -> str:
     """Answer with the command line, from a child process."""
-    command = [sys.executable, "-m", "milepost", "answer", "--run", "earlier", "approve"]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run([*before, *ANSWER], env=environ, capture_output=True, text=True, check=False)
     return done.stderr
 
 
@@ -89,14 +93,32 @@ def by_library() -> str:
     return "allowed"
 
 
+ORPHANED = ("sh", "-c", 'setsid "$@" &', "sh")
+"""Begins a command that is left behind at once: the shell that started it ends, and its output is still waited for."""
+
+
+def later(how: str, bare: dict[str, str]) -> None:
+    """Try when the run is over, in the process that worked on it or from a child of it."""
+
+    def keep() -> None:
+        told = by_library() if how == "library" else by_command(bare)
+        TRIES.write_text(told, encoding="utf-8")
+
+    atexit.register(keep)
+
+
 @step
 def try_to_allow(how: str) -> None:
     """Try to answer what an earlier run asked."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith("MILEPOST_RUN")}
+    if how.startswith("at exit"):
+        later(how.rpartition(" ")[2], bare)
+        return
     ways = {
         "library": by_library,
         "command": lambda: by_command(dict(os.environ)),
         "bare command": lambda: by_command(bare),
+        "left behind": lambda: by_command(bare, *ORPHANED),
     }
     if how == "thread":
         told: list[str] = []
@@ -113,3 +135,17 @@ def try_to_allow(how: str) -> None:
 def scheming(how: str) -> None:
     """An agent that would like to allow its own payments."""
     try_to_allow(how)
+
+
+@step
+def settle_who_is_told(before: list[str]) -> None:
+    """Write who is told of questions: somebody who answers them."""
+    command = json.dumps([*before, "sh", "-c", '"$@" 2>tries.txt', "sh", *ANSWER])
+    Path("milepost.toml").write_text(f"[notify]\ncommand = {command}\n", encoding="utf-8")
+
+
+@task
+def telling(before: list[str]) -> str:
+    """An agent that sets who is told, then asks."""
+    settle_who_is_told(before)
+    return pay("ada", 10)

@@ -151,14 +151,34 @@ def test_a_batch_says_which_were_refused(office: Shell) -> None:
     assert office.run("answer", "approve").status == 2
 
 
-@pytest.mark.parametrize("how", ["library", "thread", "command", "bare command"])
+HOW = ["library", "thread", "command", "bare command", "left behind", "at exit library", "at exit command"]
+
+
+@pytest.mark.parametrize("how", HOW)
 def test_an_agent_does_not_allow_its_own_payments(office: Shell, how: str) -> None:
-    """From inside a step, another thread of its process, a child, and a child whose environment was emptied."""
+    """From inside a step, another thread of its process, a child, one with an empty environment, and at its exit."""
     office.run("run", "paying.py:payday", "--run-id", "earlier")
     ended = office.run("run", "paying.py:scheming", f"how={how}", "--run-id", "scheme")
     assert ended.status == 0, ended.err
     said = (office.folder / "tries.txt").read_text()
-    assert "whoever answers must be outside of it" in said or "started by" in said
+    assert any(why in said for why in ("must be outside of it", "answer from another one", "answer outside")), said
+    assert office.run("resume", "earlier").status == 4
+    assert paid(office) == []
+
+
+def test_who_is_told_is_what_was_set_before_the_run_began(office: Shell) -> None:
+    """A step that writes `milepost.toml` would otherwise name the command that answers its own question."""
+    ended = office.run("run", "paying.py:telling", "before=[]", "--run-id", "earlier")
+    assert (ended.status, "told: command" in ended.err) == (4, False)
+    assert not (office.folder / "tries.txt").exists()
+
+
+@pytest.mark.parametrize("before", ["[]", '["env", "-i"]'])
+def test_the_command_that_is_told_does_not_answer(office: Shell, before: str) -> None:
+    """Whoever wrote it down: a notification reaches people, and is none. Also with an environment emptied first."""
+    office.run("run", "paying.py:telling", f"before={before}", "--run-id", "earlier")
+    sent = office.run("notify", "--send")
+    assert "answer" in (office.folder / "tries.txt").read_text(), sent.err
     assert office.run("resume", "earlier").status == 4
     assert paid(office) == []
 
