@@ -6,6 +6,7 @@ from typing import Any
 
 from milepost.protocol.spec import TaskSpec
 from milepost.protocol.used import Used
+from milepost.records.model import AnswerEntered
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.opening import decoded
 
@@ -26,7 +27,11 @@ def count_unread(run: ActiveRun) -> None:
     counted, chains = Used(), dict[str, bytes]()
     for line in journal.store.records(run.run_id):
         chains[line.chain] = journal.sealer.check(line, chains.get(line.chain))
-        counted.hear(decoded(journal.sealer, line))
-    read = snapshot.used  # people's answers and the newest errors stand in chains that were read
-    counted.since, counted.error, counted.error_count = read.since, read.error, read.error_count
+        record = decoded(journal.sealer, line)
+        counted.hear(record)
+        if isinstance(record, AnswerEntered) and record.choice == "again":
+            question, _ = snapshot.answered[record.question_id]
+            counted.allow_again(str(question.about.get("limit", "")), record.at)
+    read = snapshot.used  # the newest errors stand in chains that were read
+    counted.error, counted.error_count = read.error, read.error_count
     snapshot.used = counted

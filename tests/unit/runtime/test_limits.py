@@ -346,3 +346,26 @@ def test_a_map_says_what_a_task_may_use() -> None:
 def test_a_limit_that_means_nothing_is_refused_when_it_is_declared(limits: Any) -> None:
     with pytest.raises(BadOption, match=r"expected .*, found"):
         limits()
+
+
+def test_what_a_person_allowed_once_more_is_not_asked_again_after_a_restart(desk: Desk) -> None:
+    """What was used by then lies inside finished steps, which a resume does not read."""
+
+    @step(key=lambda number: number)
+    def inner(number: int) -> int:
+        spent(cost=3)
+        return number
+
+    @step(key=lambda number: number)
+    def outer(number: int) -> int:
+        return inner(number)
+
+    @task(limits=Limits(cost=6))
+    def nested() -> int:
+        return sum(outer(number) for number in range(4))
+
+    with pytest.raises(LimitReached, match="6 of 6 cost"):
+        desk.run(nested)
+    desk.answer("again")
+    desk.dies(nested, at="append:step_verified", phase="durable", nth=2, settled=True)
+    assert desk.resume(nested) == 6
