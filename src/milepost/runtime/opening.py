@@ -9,6 +9,7 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
 from milepost.protocol.snapshot import Snapshot
@@ -203,9 +204,22 @@ def _read_unfinished(store: Store, opened: Opened) -> None:
 
 
 def _count_unread(opened: Opened) -> None:
-    """Take over what the run's row counts: it includes what finished inside steps whose records are not read."""
-    counted = opened.row.progress
-    opened.snapshot.verified_count, opened.snapshot.applied_count = counted.verified_count, counted.applied_count
+    """Take over what the run's row counts: it includes what finished inside steps whose records are not read.
+
+    What was spent there is for the list of runs; where a task limits it, it is counted from the records themselves.
+    Raises: CorruptRecord.
+    """
+    counted, s = opened.row.progress, opened.snapshot
+    s.verified_count, s.applied_count = counted.verified_count, counted.applied_count
+    if opened.chains_there - opened.chains.keys():
+        try:
+            s.used.cost = max(s.used.cost, Decimal(counted.cost or 0))
+        except InvalidOperation as error:
+            reason = f"it says cost {counted.cost[:80]!r}, which is no number"
+            raise CorruptRecord(
+                run_id=opened.row.run_id, record="its row in the list of runs", reason=reason
+            ) from error
+        s.used.tokens = max(s.used.tokens, counted.tokens)
 
 
 class InnerHeads:

@@ -369,3 +369,31 @@ def test_what_a_person_allowed_once_more_is_not_asked_again_after_a_restart(desk
     desk.answer("again")
     desk.dies(nested, at="append:step_verified", phase="durable", nth=2, settled=True)
     assert desk.resume(nested) == 6
+
+
+def test_the_list_of_runs_says_what_was_spent_in_all_also_after_a_restart(desk: Desk) -> None:
+    """Without limits nobody counts the records inside finished steps again; their sum stands in the run's row."""
+
+    @step
+    def inner(number: int) -> int:
+        spent(cost=3, input_tokens=5, output_tokens=1)
+        return number
+
+    @step
+    def outer() -> int:
+        return inner(1)
+
+    @step
+    def after(number: int) -> int:
+        spent(cost="0.5", input_tokens=1)
+        return number
+
+    @task
+    def nested() -> int:
+        return after(outer())
+
+    desk.dies(nested, at="append:step_verified", nth=2, settled=True)
+    assert desk.resume(nested) == 1
+    row = desk.store.run("r")
+    assert row is not None
+    assert (row.progress.cost, row.progress.tokens) == ("3.5", 7)
