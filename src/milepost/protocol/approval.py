@@ -2,7 +2,7 @@
 
 An answer is bound to the request, the rule it was given under, inputs, sources, versions, run and path: any difference
 voids it and asks anew, saying what changed. It is consumed by the intent or the start, not by the answer, and covers
-every later one of the same request.
+every later one of the same request; only its age counts again once it is proven that nothing happened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from milepost.protocol.state import ApprovalState
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.identity import is_same_person
-from milepost.records.model import AnswerEntered, QuestionKind
+from milepost.records.model import AnswerEntered, Checkpoint, QuestionKind
 
 SKEW_MAX = timedelta(minutes=5)
 """How far in the future an answer may lie by this clock before its age cannot be told."""
@@ -132,7 +132,16 @@ def _not_allowed(
         return [f"{last.by} edited it", *changes]
     if changes:
         return [f"the approval by {_givers(state)} is void", *changes]
-    return None if state.acted else _not_usable(call, state, now)
+    return None if state.acted and _is_under_way(call, matter.when) else _not_usable(call, state, now)
+
+
+def _is_under_way(call: Call[Any], when: str) -> bool:
+    """Say whether what was allowed has begun and nobody knows its end: such an approval covers what is left of it."""
+    effect, step = call.effect, call.step
+    if effect is not None:
+        return bool(effect.open_sends)
+    began = step is not None and step.attempt > 0 and step.status is Checkpoint.IN_PROGRESS and not step.reopened
+    return began and when == "before"
 
 
 def _not_usable(call: Call[Any], state: ApprovalState, now: datetime) -> list[str] | None:

@@ -12,8 +12,8 @@ from people import ADA, BOB, says
 from posting import posting
 from provider import Provider
 
-from milepost import Key, Limits, Rate, effect, task
-from milepost.errors import AnswerRefused, ApprovalNeeded, QuestionUnknown
+from milepost import Key, Limits, NotApplied, Rate, Retry, StepFailed, effect, step, task
+from milepost.errors import AnswerRefused, ApprovalNeeded, OutcomeUnknown, QuestionUnknown, SourceChanged
 from milepost.records.identity import Identity
 from milepost.stores.memory import MemoryStore
 
@@ -105,3 +105,91 @@ def test_an_answer_with_the_runs_key_is_about_one_question_only(desk: Desk, prov
 def test_a_summary_that_ends_its_sentence_is_not_given_another_full_stop(desk: Desk, provider: Provider) -> None:
     asks(desk, approving(provider, summary="Pay Foo & Co."))
     assert desk.question.sentence == "post_invoice is to be sent to accounting: Pay Foo & Co."
+
+
+# ── expiry after a first use ────────────────────────────────────────────────────────────────────────
+
+
+def test_it_expires_again_when_nothing_came_of_its_use(desk: Desk, provider: Provider) -> None:
+    """The bank was closed, which is proof; a month later nobody remembers having allowed it."""
+    plan = approving(provider, approval_expires=HOUR, key_lifetime=400 * 24 * HOUR)
+    asks(desk, plan)
+    says(desk, ADA, "approve")
+    provider.will_raise(NotApplied("closed"))
+    with pytest.raises(StepFailed):
+        desk.resume(plan)
+    desk.clock.move(30 * 24 * HOUR)
+    asks(desk, plan, "has expired")
+    assert len(provider.calls) == 1
+    says(desk, BOB, "approve")
+    assert desk.resume(plan) == "receipt-1"
+
+
+def test_it_expires_while_a_retry_waits(desk: Desk, provider: Provider) -> None:
+    patient = Retry(on=NotApplied, attempts=3, first_wait=2 * HOUR, longest_wait=2 * HOUR)
+    plan = approving(provider, approval_expires=HOUR, key_lifetime=400 * 24 * HOUR, retry=patient)
+    asks(desk, plan)
+    says(desk, ADA, "approve")
+    provider.will_raise(NotApplied("closed"))
+    with pytest.raises(ApprovalNeeded, match="has expired"):
+        desk.resume(plan)
+    assert len(provider.calls) == 1
+
+
+def test_a_person_who_says_that_it_did_not_happen_closes_it_too(desk: Desk, provider: Provider) -> None:
+    plan = approving(provider, approval_expires=HOUR)
+    asks(desk, plan)
+    says(desk, ADA, "approve")
+    desk.dies(plan, "INV-7", at="send", phase="before")
+    desk.clock.move(2 * HOUR)
+    with pytest.raises(OutcomeUnknown):
+        desk.resume(plan)
+    says(desk, BOB, "not-applied")
+    asks(desk, plan, "has expired")
+    assert provider.calls == []
+
+
+def failing_step() -> Any:
+    @step(approve="before", approval_expires=HOUR)
+    def fails() -> None:
+        raise ValueError("no")
+
+    @task
+    def failing(item: str) -> None:
+        fails()
+
+    return failing
+
+
+def test_a_step_that_failed_needs_an_approval_that_still_holds(desk: Desk) -> None:
+    plan = failing_step()
+    asks(desk, plan, "fails is to be started")
+    says(desk, ADA, "approve")
+    for _ in range(2):
+        with pytest.raises(StepFailed):
+            desk.resume(plan)
+    desk.clock.move(2 * HOUR)
+    asks(desk, plan, "has expired")
+
+
+def test_a_review_of_a_step_that_is_redone_holds_no_longer_than_it_was_given_for(desk: Desk, tmp_path: Path) -> None:
+    orders = tmp_path / "orders.csv"
+    orders.write_text("1\n")
+
+    @step(review="after", approval_expires=HOUR)
+    def count(path: Path) -> int:
+        return len(path.read_text().splitlines())
+
+    @task
+    def counting(item: str) -> int:
+        return count(orders)
+
+    asks(desk, counting, "count passed")
+    says(desk, ADA, "approve")
+    desk.dies_at_its_end(counting, "INV-7")
+    desk.clock.move(2 * HOUR)
+    orders.write_text("2\n")
+    with pytest.raises(SourceChanged):
+        desk.resume(counting)
+    says(desk, BOB, "redo")
+    asks(desk, counting, "has expired")
