@@ -11,13 +11,14 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 from milepost.errors import BadConfig
+from milepost.owners import foreign_owner
 
 FILE = "milepost.toml"
 _LASTING = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
@@ -93,12 +94,15 @@ _TABLES: Mapping[str, type[Any]] = {"notify": NotifyConfig, "watch": WatchConfig
 
 
 def find_config(start: Path, store: Path | None = None) -> Path | None:
-    """Return the file found upwards from a folder, else the one beside the store or its `.milepost` folder."""
+    """Return the file found upwards from a folder, else the one beside the store or its `.milepost` folder.
+
+    Whatever bears the name counts: a link that leads nowhere is not passed over in silence.
+    """
     start = start.absolute()
     folders = [start, *start.parents]
     if store is not None:
         folders += list(store.absolute().parents)[:2]
-    return next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
+    return next((folder / FILE for folder in folders if os.path.lexists(folder / FILE)), None)
 
 
 def load_config(start: Path, store: Path | None = None) -> Config:
@@ -106,18 +110,24 @@ def load_config(start: Path, store: Path | None = None) -> Config:
     file = find_config(start, store)
     if file is None:
         return Config()
-    _check_owner(file, [start, *([store.parent] if store is not None else [])])
+    _check_owner(file, store)
     return read_config(file)
 
 
-def _check_owner(file: Path, trusted: Sequence[Path]) -> None:
-    """Refuse a file of somebody else: it is looked for upwards, in a shared folder too, and names a command to run."""
-    found = file.stat()
-    owners = {0, os.geteuid(), *(folder.stat().st_uid for folder in trusted if folder.exists())}
-    if found.st_uid not in owners:
-        expected, is_there = "a file of yours, of root or of whoever owns the folder", f"user number {found.st_uid}'s"
-    elif found.st_mode & stat.S_IWOTH:
-        expected, is_there = "a file that not everybody may write", f"mode {stat.S_IMODE(found.st_mode):o}"
+def _check_owner(file: Path, store: Path | None) -> None:
+    """Refuse a file of somebody else: it is looked for upwards, in a shared folder too, and names a command to run.
+
+    Whoever owns the store is trusted: a store of somebody else is opened only when it was named on purpose.
+    """
+    trusted = [store.parent.stat().st_uid] if store is not None and store.parent.exists() else []
+    try:
+        owner, mode = foreign_owner(file, trusted=trusted), file.stat().st_mode
+    except OSError as error:
+        raise BadConfig(file=file, key="the file", expected="a readable file", found=error.strerror) from error
+    if owner is not None:
+        expected, is_there = "a file of yours, of root or of whoever owns the store; one of your own nearer by", owner
+    elif mode & stat.S_IWOTH:
+        expected, is_there = "a file that not everybody may write", f"mode {stat.S_IMODE(mode):o}"
     else:
         return
     raise BadConfig(file=file, key="the file", expected=expected, found=is_there)

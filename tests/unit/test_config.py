@@ -82,14 +82,38 @@ def test_it_is_found_upwards_then_beside_the_store(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_file_of_somebody_else_is_not_obeyed(tmp_path: Path) -> None:
     """Whoever can write to a folder above yours must not choose the command that your runs start."""
-    file = _written(tmp_path, '[notify]\ncommand = ["their-program"]\n')
-    inner = tmp_path / "project"
+    inner, theirs = tmp_path / "project", tmp_path / "theirs"
     inner.mkdir()
+    theirs.mkdir()
+    file = _written(tmp_path, '[notify]\ncommand = ["their-program"]\n')
     os.chown(file, 12345, 12345)
-    with pytest.raises(BadConfig, match="found user number 12345's"):
+    os.chown(inner, 12345, 12345)
+    with pytest.raises(BadConfig, match="found user number 12345"):
         load_config(inner)
-    os.chown(inner, 12345, 12345)  # their project: their plan runs here as well
-    assert load_config(inner).notify.command == ("their-program",)
+    os.chown(theirs, 12345, 12345)  # their store, which is open only because MILEPOST_STORE names it
+    assert load_config(inner, theirs / "store.sqlite").notify.command == ("their-program",)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_link_of_somebody_else_is_not_followed(tmp_path: Path) -> None:
+    """To a file of yours that says something for another project."""
+    (tmp_path / "mine").mkdir()
+    _written(tmp_path / "mine", "")
+    (tmp_path / "milepost.toml").symlink_to("mine/milepost.toml")
+    os.lchown(tmp_path / "milepost.toml", 12345, 12345)
+    with pytest.raises(BadConfig, match="found user number 12345"):
+        load_config(tmp_path)
+
+
+def test_what_bears_its_name_and_is_no_file_is_not_passed_over(tmp_path: Path) -> None:
+    """Somebody meant something by it, and would wait for notifications that never come."""
+    (tmp_path / "milepost.toml").symlink_to("gone.toml")
+    with pytest.raises(BadConfig, match="No such file"):
+        load_config(tmp_path)
+    (tmp_path / "milepost.toml").unlink()
+    (tmp_path / "milepost.toml").mkdir()
+    with pytest.raises(BadConfig, match="Is a directory"):
+        load_config(tmp_path)
 
 
 def test_a_file_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> None:

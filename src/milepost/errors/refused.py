@@ -45,6 +45,12 @@ class StoreMissing(RefusedError):
     hint = "Go to the folder the run was started in, or set MILEPOST_STORE; `milepost run` creates a store."
 
 
+class StoreNotYours(RefusedError):
+    code = "store-not-yours"
+    sentence = "{location}: {what} belongs to {owner}, neither to you nor to root; what it names would run as you"
+    hint = "If you trust its owner, say so: set MILEPOST_STORE to this file. Else set it to a file of your own."
+
+
 class RunUnknown(RefusedError):
     code = "run-unknown"
     sentence = "no run {run_id!r} in {location}"

@@ -1,6 +1,7 @@
 """Finds the store a command means: MILEPOST_STORE, else `.milepost/store.sqlite` upwards from a folder.
 
-Called by the command line and by `api`.
+Upwards may lead into folders that others can write to: a store found there must be its reader's own, or root's, since
+a resume runs the code that it names. Called by the command line and by `api`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from milepost.errors import StoreMissing
+from milepost.errors import StoreMissing, StoreNotYours
+from milepost.owners import foreign_owner
+from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.store import SqliteStore
 
 VARIABLE = "MILEPOST_STORE"
@@ -17,18 +20,32 @@ USUAL = Path(".milepost", "store.sqlite")
 
 
 def locate(start: Path, environ: Mapping[str, str]) -> Path | None:
-    """Return the store's file, there or not when MILEPOST_STORE names it; None when there is none."""
+    """Return the store's file, there or not when MILEPOST_STORE names it; None when there is none.
+
+    Raises: StoreNotYours when the one that is found belongs to somebody else; StoreUnavailable.
+    """
     named = environ.get(VARIABLE)
     if named:
         return start.absolute() / named
     start = start.absolute()
-    return next((folder / USUAL for folder in (start, *start.parents) if (folder / USUAL).exists()), None)
+    return next((found for folder in (start, *start.parents) if _is_there(found := folder / USUAL)), None)
+
+
+def _is_there(path: Path) -> bool:
+    with translated(str(path), "look for a store"):
+        if not path.exists():
+            return False
+        owners = [(place, foreign_owner(place)) for place in (path.parent, path)]
+    for place, owner in owners:
+        if owner is not None:
+            raise StoreNotYours(location=path, what=place.name, owner=owner)
+    return True
 
 
 def open_store(*, create: bool, start: Path | None = None, environ: Mapping[str, str] = os.environ) -> SqliteStore:
     """Open the store found from `start` (default: the working folder); with `create`, make one when there is none.
 
-    Crash: no store, or a whole one. Raises: StoreMissing, and what SqliteStore raises.
+    Crash: no store, or a whole one. Raises: StoreMissing, and what `locate` and SqliteStore raise.
     """
     start = (start or Path.cwd()).absolute()
     path = locate(start, environ)
