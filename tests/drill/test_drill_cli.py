@@ -59,7 +59,7 @@ def test_json_holds_every_trial_and_the_table(tmp_path: Path) -> None:
 
 def test_junit_file_parses_and_counts_like_the_table(tmp_path: Path) -> None:
     target = f"{TASKS}/faulty_tasks.py:starts_a_process"
-    done = drill(target, "--points", "1", "--jobs", "1", "--junit", "drill.xml", cwd=tmp_path)
+    done = drill(target, "--points", "1", "--at-once", "1", "--junit", "drill.xml", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     root = ElementTree.parse(tmp_path / "drill.xml").getroot()
     (suite,) = root

@@ -25,7 +25,7 @@ from milepost.watch.supervisor import Event, Supervisor, Watched
 
 
 @click.command("watch")
-@click.option("--jobs", "at_once", type=click.IntRange(1, 1000), help="Runs at the same time.  [default: 2]")
+@click.option("--at-once", "at_once", type=click.IntRange(1, 1000), help="Runs at the same time.  [default: 2]")
 @click.option("--once", is_flag=True, help="Go on with what can go on now, tell people, and leave.")
 @json_option
 def command(at_once: int | None, once: bool, as_json: bool) -> int:
