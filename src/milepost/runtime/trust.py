@@ -6,7 +6,7 @@ The door calls it under the lease, before anything runs; `--check` calls it with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any, get_type_hints
@@ -103,21 +103,27 @@ def offered_answers(store: Store, opened: Opened) -> dict[str, list[AnswerRow]]:
     answers: dict[str, list[AnswerRow]] = {}
     for row in sorted(given, key=lambda row: row.place):
         if row.accepted and row.question_id in questions:
-            _check_offered(opened, questions[row.question_id], row)
-            answers.setdefault(row.question_id, []).append(row)
+            before = answers.setdefault(row.question_id, [])
+            _check_offered(opened, questions[row.question_id], row, before)
+            before.append(row)
     settled = {name: settled_after(questions[name], [row.choice for row in rows]) for name, rows in answers.items()}
     return {name: rows[: settled[name]] for name, rows in answers.items() if settled[name]}
 
 
-def _check_offered(opened: Opened, question: QuestionAsked, row: AnswerRow) -> None:
-    """Check that an answer was given with the run's key, is offered, and is not of whoever asked."""
+def _check_offered(opened: Opened, question: QuestionAsked, row: AnswerRow, before: Sequence[AnswerRow]) -> None:
+    """Check that an answer was given with the run's key, is offered, and is of somebody else who may give it."""
     opened.sealer.check_row(row)
     offered = [choice.name for choice in question.choices]
+    approvers = question.about.get("approvers", ())
     reason = ""
     if row.choice not in offered:
         reason = f"it chooses {row.choice[:80]!r}, the question offers {', '.join(offered)}"
     elif any(is_same_person(row.by, agent) for agent in question.about.get("agents", ())):
         reason = f"it is by {row.by[:80]!r}, who runs the task and cannot allow what it asks"
+    elif approvers and row.role not in approvers:
+        reason = f"it is by {row.by[:80]!r}, {', '.join(approvers)} may answer"
+    elif any(is_same_person(row.by, earlier.by) for earlier in before):
+        reason = f"it is by {row.by[:80]!r}, who had answered already"
     if reason:
         raise _corrupt(opened, f"the answer to {row.question_id}", reason)
 

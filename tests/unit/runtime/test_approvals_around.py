@@ -57,10 +57,12 @@ def asks(desk: Desk, plan: Any, match: str = "buy", **options: Any) -> None:
         desk.run(plan, **options)
 
 
-def forge(desk: Desk, *, by: str = "ada@office", seal_key: bytes | None = None, choice: str = "approve") -> None:
+def forge(
+    desk: Desk, *, by: str = "ada@office", seal_key: bytes | None = None, choice: str = "approve", place: int = 1
+) -> None:
     """Write an answer straight into the store, past all doors."""
     row = desk.question
-    given = AnswerRow(row.question_id, row.run_id, choice, by, format_time(desk.clock.now()), door="cli")
+    given = AnswerRow(row.question_id, row.run_id, choice, by, format_time(desk.clock.now()), place=place, door="cli")
     desk.store.answer(given if seal_key is None else Sealer(row.run_id, seal_key).sealed(given))
 
 
@@ -110,6 +112,23 @@ def test_an_answer_by_the_agent_is_refused_also_past_the_doors(desk: Desk, provi
     asks(desk, plan)
     forge(desk, by=next(iter(desk.snapshot().agents)))
     with pytest.raises(CorruptRecord, match="who runs the task and cannot allow what it asks"):
+        desk.resume(plan)
+    assert provider.calls == []
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [({"approvers": ("finance",)}, ["eve@office"]), ({"approvals": 2}, ["eve@office", "eve@home"])],
+    ids=["of no approver", "of one person twice"],
+)
+def test_who_may_not_answer_may_not_past_the_doors_either(
+    desk: Desk, provider: Provider, options: dict[str, Any], given: list[str]
+) -> None:
+    plan = buying(provider, **options)
+    asks(desk, plan)
+    for place, by in enumerate(given, 1):
+        forge(desk, by=by, place=place)
+    with pytest.raises(CorruptRecord, match="eve@"):
         desk.resume(plan)
     assert provider.calls == []
 
