@@ -84,6 +84,7 @@ class ActiveRun:
         self.unread: frozenset[str] = frozenset()  # bodies verified when the run was opened: chains not read
         self.finished_here: set[str] = set()
         self.pace: Pacing | None = None  # the places kept for sends under a rate
+        self.asked_before = frozenset(self.snapshot.questions)  # open when the run was taken up, answered or not
         self._asked_once: set[str] = set()
         self._indexed = False  # applied effects of unread bodies are known by name and key
 

@@ -83,13 +83,16 @@ def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _asking(run: ActiveRun) -> QuestionError:
-    question = next(iter(run.snapshot.questions.values()))
+    """Tell of the first question; one that this journey asked goes before what is perhaps answered already."""
+    asked = run.snapshot.questions.values()
+    asked_here = [question for question in asked if question.question_id not in run.asked_before] or list(asked)
+    question = asked_here[0]
     return _QUESTIONS[question.question_kind](
         run_id=run.run_id,
         question_id=question.question_id,
         path=question.path,
         question=question.sentence,
-        count=len(run.snapshot.questions),
+        count=len(asked_here),
     )
 
 

@@ -92,6 +92,18 @@ def plans_own(run: ActiveRun, error: BaseException) -> BaseException:
 # ── before the plan: the six rules ──────────────────────────────────────────────────────────────────
 
 
+def take_up_answers(run: ActiveRun, world: World) -> Steps[None]:
+    """Enter what people decided since. With a question still open nothing goes on, and no resume is recorded.
+
+    Raises: StillAsks. Crash: as `_enter_answers`; the run asks as before.
+    """
+    while isinstance(decision := decide(run.snapshot, world), rules.EnterAnswers | rules.StillAsking):
+        if isinstance(decision, rules.StillAsking):
+            run.asking = True
+            raise StillAsks
+        yield from _act(run, world, decision)
+
+
 def prepare(run: ActiveRun, world: World) -> Steps[None]:
     """Decide and act until nothing stands in the way of the plan."""
     while True:

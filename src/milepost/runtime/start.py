@@ -42,7 +42,7 @@ from milepost.runtime.door import told
 from milepost.runtime.drive import drive
 from milepost.runtime.guard import watch_over
 from milepost.runtime.journal import Journal
-from milepost.runtime.journey import journey, resumed
+from milepost.runtime.journey import journey, resumed, take_up_answers
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
 from milepost.runtime.limiting import count_unread, declared_limits
@@ -113,6 +113,7 @@ def _whole(opening: Opening) -> Steps[Any]:
     if opening.run.snapshot.is_shadow:
         watch_over()
     if opening.is_resume:
+        yield from take_up_answers(opening.run, opening.world)
         yield from resumed(opening.run)
     return (yield from journey(opening.run, opening.call, opening.world))
 
