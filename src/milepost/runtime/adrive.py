@@ -38,6 +38,7 @@ from milepost.protocol.spec import EffectSpec
 from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.drive import ahead_of, protocol_of
+from milepost.runtime.guard import entered, left
 from milepost.runtime.looking import only_look
 from milepost.runtime.perform import PERFORM
 from milepost.runtime.postbox import postbox
@@ -252,6 +253,7 @@ async def _run_here(
     """Run an asynchronous body in its scope and wait for the calls it made."""
     began = scope.run.clock.ticks()
     token = current.set(scope)
+    entered(scope)
     value: object = None
     error: BaseException | None = None
     try:
@@ -260,6 +262,7 @@ async def _run_here(
     except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
+        left(scope)
         current.reset(token)
     if scope.unbegun():
         await _tasks_begun(scope)

@@ -20,6 +20,7 @@ from milepost.protocol.spec import Verifier
 from milepost.records.arguments import ArgumentsCodec
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun
+from milepost.runtime.guard import entered, left
 from milepost.runtime.scope import RuntimeCall, Scope, current
 
 
@@ -66,6 +67,7 @@ def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
     """Run a body in its scope and wait for the calls it made."""
     began = scope.run.clock.ticks()
     token = current.set(scope)
+    entered(scope)
     value: object = None
     error: BaseException | None = None
     try:
@@ -73,6 +75,7 @@ def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
     except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
+        left(scope)
         current.reset(token)
     if error is not None and scope.pid != os.getpid():
         raise error  # a forked child unwinds through here: its end is its own, nothing of the run
@@ -112,10 +115,13 @@ def signal_in(group: BaseExceptionGroup[BaseException]) -> Signal | None:
 @contextmanager
 def without_calls(run: ActiveRun, call: RuntimeCall, inside: str) -> Iterator[None]:
     """Refuse steps and effects meanwhile."""
-    token = current.set(Scope(run, call.path, call if call.scope is not None else None, inside=inside))
+    scope = Scope(run, call.path, call if call.scope is not None else None, inside=inside)
+    token = current.set(scope)
+    entered(scope)
     try:
         yield
     finally:
+        left(scope)
         current.reset(token)
 
 

@@ -65,7 +65,7 @@ def _looking(
     run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
     run.checking = True
     if run.snapshot.is_shadow:
-        watch_over()
+        watch_over(run)
     call = root_call(run)
     take_up(run, call)
     return run, call

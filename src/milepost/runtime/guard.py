@@ -22,18 +22,21 @@ from weakref import WeakKeyDictionary
 
 from milepost.errors import UndeclaredWrite
 from milepost.protocol.reads import Read
-from milepost.runtime.outward import EVENTS, Deed, deeds, is_ours, listen, nearest, users_line
-from milepost.runtime.scope import Scope, current
+from milepost.runtime.active import ActiveRun
+from milepost.runtime.outward import EVENTS, Deed, caller, deeds, is_ours, listen, nearest, users_line
+from milepost.runtime.scope import Scope, current, on_a_loop
 
 _DEVICES = frozenset(["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdout", "/dev/stderr"])
 _IMPORT = "<frozen importlib"
 
 
 class Guard:
-    """What the hook knows: whose each thread is, and which addresses declared hosts have."""
+    """What the hook knows: whose each thread is, each run's temporary folder, the addresses of declared hosts."""
 
     def __init__(self) -> None:
         self._threads: WeakKeyDictionary[threading.Thread, Scope] = WeakKeyDictionary()
+        self._bodies: dict[int, list[Scope]] = {}  # under way in a thread, by its id; the innermost is the last
+        self._temporary: WeakKeyDictionary[ActiveRun, str] = WeakKeyDictionary()
         self._addresses: dict[str, set[str]] = {}
         self._busy = threading.local()
 
@@ -51,8 +54,33 @@ class Guard:
             self._busy.here = False
 
     def _scope(self) -> Scope | None:
-        """Return whose code runs here; a thread that was started without its run belongs to whoever started it."""
-        return current.get() or self._threads.get(threading.current_thread())
+        """Return whose code runs here, in a context of its own too: a thread belongs to the body that runs in it, else
+        to whoever started it.
+        """
+        return current.get() or self._body() or self._threads.get(threading.current_thread())
+
+    def _body(self) -> Scope | None:
+        """Return the body under way in this thread; of a loop the first of a shadow run, which is its plan."""
+        bodies = self._bodies.get(threading.get_ident())
+        if not bodies:
+            return None
+        if not on_a_loop():
+            return bodies[-1]
+        return next((scope for scope in bodies if scope.run.snapshot.is_shadow), None)
+
+    def begin(self, run: ActiveRun) -> None:
+        """Guard a shadow run from now on. Where its temporary files may be stays as it is now."""
+        self._temporary[run] = os.path.realpath(tempfile.gettempdir())
+
+    def entered(self, scope: Scope) -> None:
+        self._bodies.setdefault(threading.get_ident(), []).append(scope)
+
+    def left(self, scope: Scope) -> None:
+        bodies = self._bodies.get(threading.get_ident(), [])
+        if scope in bodies:
+            bodies.remove(scope)
+        if not bodies:
+            self._bodies.pop(threading.get_ident(), None)
 
     def _judge(self, event: str, args: tuple[Any, ...], scope: Scope) -> None:
         frame = sys._getframe(2)
@@ -66,11 +94,11 @@ class Guard:
         if scope is not None and scope.run.snapshot.is_shadow:
             self._threads[thread] = scope
 
-    def refuse_sending(self, name: str, frame: FrameType) -> None:
-        """Refuse to send outside the protocol from a shadow run. Raises: UndeclaredWrite."""
+    def refuse(self, what: str, frame: FrameType | None) -> None:
+        """Refuse what would send outside the protocol, if a shadow run does it. Raises: UndeclaredWrite."""
         scope = self._scope()
         if scope is not None and scope.run.snapshot.is_shadow:
-            raise self._refused(scope, f"sending {name}", frame)
+            raise self._refused(scope, what, frame)
 
     def _refused(self, scope: Scope, what: str, frame: FrameType | None) -> UndeclaredWrite:
         who = f"{scope.inside} of {scope.path}" if scope.inside else scope.path or "the plan"
@@ -96,8 +124,8 @@ class Guard:
 
     def _is_own_file(self, place: str, scope: Scope, frame: FrameType | None) -> bool:
         started = scope.run.snapshot.started
-        folders = [tempfile.gettempdir(), *([started.folder] if started is not None else [])]
-        if place in _DEVICES or any(_is_in(place, os.path.realpath(folder)) for folder in folders):
+        folders = [self._temporary.get(scope.run), started and os.path.realpath(started.folder)]
+        if place in _DEVICES or any(folder and _is_in(place, folder) for folder in folders):
             return True
         return "__pycache__" in place and nearest(frame).startswith(_IMPORT)
 
@@ -178,20 +206,39 @@ _installed: Guard | None = None
 _installing = threading.Lock()
 
 
-def watch_over() -> None:
-    """See to it that this process's shadow runs are guarded. Once is enough: the hook finds the run in each scope."""
+def watch_over(run: ActiveRun) -> None:
+    """See to it that a shadow run is guarded. One hook is enough for all: it finds the run in each scope."""
     global _installed
     with _installing:
         if _installed is None:
             _installed = Guard()
             listen(_installed.heard)
             _follow_threads(_installed)
+    _installed.begin(run)
+
+
+def entered(scope: Scope) -> None:
+    """Hear that a body begins in this thread: code that it runs there without its context is its code as well."""
+    if _installed is not None:
+        _installed.entered(scope)
+
+
+def left(scope: Scope) -> None:
+    """Hear that a body has ended in this thread."""
+    if _installed is not None:
+        _installed.left(scope)
 
 
 def refuse_plain(name: str) -> None:
     """Refuse an effect's own function in a shadow run: nothing would keep it from sending. Raises: UndeclaredWrite."""
     if _installed is not None:
-        _installed.refuse_sending(f"{name}.plain(…)", sys._getframe(2))
+        _installed.refuse(f"sending {name}.plain(…)", sys._getframe(2))
+
+
+def refuse_live(run_id: str) -> None:
+    """Refuse to start a live run from inside of a shadow run: its effects would be sent. Raises: UndeclaredWrite."""
+    if _installed is not None:
+        _installed.refuse(f"starting the live run {run_id}", caller(sys._getframe(1)))
 
 
 def _follow_threads(guard: Guard) -> None:

@@ -6,6 +6,7 @@ does by itself, of writes through a descriptor that is open already, nor what `o
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NamedTuple
+from urllib.parse import parse_qsl, unquote
 
 SOCKETS = frozenset(["socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"])
 NAMES = frozenset(["socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"])
@@ -32,11 +34,15 @@ CHANGES = {
     "os.utime": ((0, 3),),
     "os.setxattr": ((0, None),),
     "os.removexattr": ((0, None),),
-    "sqlite3.connect": ((0, None),),
+    "os.mknod": ((0, 1),),
+    "os.mkfifo": ((0, 1),),
 }
 """Events that name the paths they change: at which argument, and at which the folder's descriptor it is relative to."""
+SILENT = tuple(name for name in ("mknod", "mkfifo") if hasattr(os, name))
+"""Functions of `os` that Python has no event for."""
+DATABASE = "sqlite3.connect"
 INTERPRETER = "cpython.PyInterpreterState_New"
-EVENTS = frozenset([*SOCKETS, *NAMES, *PROCESSES, *CHANGES, "open", INTERPRETER])
+EVENTS = frozenset([*SOCKETS, *NAMES, *PROCESSES, *CHANGES, "open", DATABASE, INTERPRETER])
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _EXAMPLES = str(Path(_OURS, "examples"))
@@ -60,7 +66,21 @@ class Deed(NamedTuple):
 
 def listen(hear: Callable[[str, tuple[Any, ...]], None]) -> None:
     """Let `hear` judge every audit event from now on, in the thread it happens in. Python cannot take it back."""
+    for name in SILENT:
+        if not hasattr(getattr(os, name), "__wrapped__"):
+            setattr(os, name, _telling(name, getattr(os, name)))
     sys.addaudithook(hear)
+
+
+def _telling(name: str, function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function of `os` that tells what it is about to do, as its neighbours do by themselves."""
+
+    @functools.wraps(function)
+    def told(path: Any, *args: Any, dir_fd: int | None = None, **more: Any) -> None:
+        sys.audit(f"os.{name}", path, -1 if dir_fd is None else dir_fd)
+        function(path, *args, dir_fd=dir_fd, **more)
+
+    return told
 
 
 def deeds(event: str, args: tuple[Any, ...]) -> Iterator[Deed]:
@@ -69,6 +89,8 @@ def deeds(event: str, args: tuple[Any, ...]) -> Iterator[Deed]:
         yield from _opened(*args)
     elif event in CHANGES:
         yield from _changed(event, args)
+    elif event == DATABASE:
+        yield from _connected(args[0])
     elif event in SOCKETS:
         yield from _reached(args)
     elif event in NAMES:
@@ -118,16 +140,36 @@ def _changed(event: str, args: tuple[Any, ...]) -> Iterator[Deed]:
             yield Deed("file", place, place)
 
 
+def _connected(database: Any) -> Iterator[Deed]:
+    """Yield the database that is opened. Nothing tells whether `uri=True` was said: then each reading counts."""
+    if not isinstance(database, (str, bytes, os.PathLike)):
+        return
+    text = os.fsdecode(database)
+    names = _written_by_address(text) if text.startswith("file:") else [text]
+    for name in names:
+        if name not in (":memory:", "") and (place := _place(name, None)) is not None:
+            yield Deed("file", place, place)
+
+
+def _written_by_address(address: str) -> list[str]:
+    """Return the files that an address of SQLite lets change, as sqlite.org/uri.html reads it, or taken for a name."""
+    path, _, query = address.partition("#")[0].removeprefix("file:").partition("?")
+    if path.startswith("//"):
+        path = "/" + path[2:].partition("/")[2]
+    path = unquote(path, errors="surrogateescape").partition("\0")[0]
+    modes = [value for name, value in parse_qsl(query, keep_blank_values=True) if name.partition("\0")[0] == "mode"]
+    if path in ("", ":memory:") or modes == ["memory"]:
+        return []
+    named = [address] if os.path.isdir(os.path.dirname(address) or ".") else []
+    return named if modes == ["ro"] else [*named, path]  # of several modes none is trusted
+
+
 def _place(path: Any, folder: int | None) -> str | None:
-    """Return the real path of what is changed; None for a descriptor, a database in memory or one that is only read."""
+    """Return the real path of what is changed; None for a descriptor."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         return None
     text = os.fsdecode(path)
-    if text.startswith("file:"):
-        if "mode=ro" in text or "immutable=1" in text or "mode=memory" in text:
-            return None
-        text = text.removeprefix("file:").removeprefix("//").partition("?")[0]
-    if text in (":memory:", "") or "\0" in text:
+    if text == "" or "\0" in text:
         return None
     if folder is not None and not os.path.isabs(text):
         text = os.path.join(f"/proc/self/fd/{folder}", text)
@@ -155,6 +197,13 @@ def is_ours(frame: FrameType | None) -> bool:
         if not file.startswith(_LIBRARIES):
             return False
     return False
+
+
+def caller(frame: FrameType | None) -> FrameType | None:
+    """Return the frame of whoever called Milepost."""
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return frame
 
 
 def nearest(frame: FrameType | None) -> str:

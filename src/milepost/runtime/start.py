@@ -40,7 +40,7 @@ from milepost.runtime.children import agent_of
 from milepost.runtime.clock import Clock, SystemClock, moment
 from milepost.runtime.door import told
 from milepost.runtime.drive import drive
-from milepost.runtime.guard import watch_over
+from milepost.runtime.guard import refuse_live, watch_over
 from milepost.runtime.journal import Journal
 from milepost.runtime.journey import journey, resumed, take_up_answers
 from milepost.runtime.keeping import Artifacts
@@ -111,7 +111,7 @@ async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, sto
 
 def _whole(opening: Opening) -> Steps[Any]:
     if opening.run.snapshot.is_shadow:
-        watch_over()
+        watch_over(opening.run)
     if opening.is_resume:
         yield from take_up_answers(opening.run, opening.world)
         yield from resumed(opening.run)
@@ -131,6 +131,8 @@ def _open(
     clock: Clock = options.clock or SystemClock()
     encoded = _encoded_inputs(task, inputs)
     if inputs is not None:
+        if not options.shadow:
+            refuse_live(run_id)
         if task.shadow_first and not options.shadow and store.run(run_id) is None:
             required(task, store, options.seal_key)
         now = format_time(clock.now())
@@ -233,6 +235,8 @@ def _resume(
     clock: Clock,
 ) -> Opening | tuple[Any]:
     row = row_of(store, run_id)
+    if not row.shadow:
+        refuse_live(run_id)
     if row.task != task.name:
         raise WrongTask(run_id=run_id, expected=row.task, found=task.name)
     if options.shadow != row.shadow and (inputs is not None or options.shadow):

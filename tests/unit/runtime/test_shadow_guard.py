@@ -20,6 +20,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import Context
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import pytest
 
 import milepost
 from milepost import Key, Retry, effect, step, task
-from milepost.errors import BadOption, UndeclaredWrite
+from milepost.errors import BadOption, StepFailed, UndeclaredWrite
 from milepost.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.filterwarnings(  # a refusal comes where libraries expect none
@@ -119,17 +120,46 @@ def files(place: Place) -> dict[str, Callable[[], Any]]:
         "bytes": lambda: open(os.fsencode(out / "new.txt"), "wb"),
         "sqlite": lambda: sqlite3.connect(out / "new.sqlite"),
         "a database's address": lambda: sqlite3.connect(f"file:{out}/new.sqlite?mode=rwc", uri=True),
+        "read only in another value": lambda: sqlite3.connect(f"file:{out}/new.sqlite?x=mode=ro", uri=True),
+        "read only in a fragment": lambda: sqlite3.connect(f"file:{out}/new.sqlite#?mode=ro", uri=True),
+        "a mode taken back": lambda: sqlite3.connect(f"file:{out}/new.sqlite?mode=memory&mode=rwc", uri=True),
+        "immutable": lambda: sqlite3.connect(f"file:{out}/new.sqlite?immutable=1", uri=True),
+        "a coded path": lambda: sqlite3.connect(f"file://localhost{str(out)[:-1]}%65/new.sqlite", uri=True),
+        "a name like an address": lambda: in_folder(out, sqlite3.connect, "file:new.sqlite?mode=ro"),
+        "a file called like an address": lambda: in_folder(out, open, "file:new.txt?mode=ro", "w"),
+        "mknod": lambda: os.mknod(out / "node"),
+        "mkfifo": lambda: os.mkfifo("pipe", dir_fd=os.open(out, os.O_RDONLY)),
         "logging": lambda: logging.FileHandler(out / "new.log"),
         "a library's function": lambda: ThreadPoolExecutor(1).submit(shutil.copy, own, out).result(),
         "carried into a pool": lambda: ThreadPoolExecutor(1).submit(milepost.carry(shutil.copy), own, out).result(),
         "a loop of its own": lambda: asyncio.run(asyncio.to_thread(shutil.copy, own, out)),
+        "a context of its own": lambda: Context().run(shutil.copy, own, out),
+        "a thread of that context": lambda: Context().run(run_and_join, copying(own, out)),
+        "another temporary folder": lambda: elsewhere(out),
     }
+
+
+def in_folder(folder: Path, function: Callable[..., Any], *args: Any) -> None:
+    os.chdir(folder)
+    function(*args)
+
+
+def copying(own: Path, out: Path) -> threading.Thread:
+    return threading.Thread(target=suppressed, args=(lambda: shutil.copy(own, out),))
+
+
+def elsewhere(out: Path) -> None:
+    tempfile.tempdir = str(out)
+    tempfile.mkstemp()
 
 
 DEEDS = [
     "open", "append", "update", "os.open", "truncate", "unlink", "rename", "rename into", "mkdir", "link", "symlink",
     "chmod", "utime", "rmtree", "copy", "through a symlink", "dot dot", "relative to a descriptor", "bytes", "sqlite",
-    "a database's address", "logging", "a library's function", "carried into a pool", "a loop of its own",
+    "a database's address", "read only in another value", "read only in a fragment", "a mode taken back", "immutable",
+    "a coded path", "a name like an address", "a file called like an address", "mknod", "mkfifo", "logging",
+    "a library's function", "carried into a pool", "a loop of its own", "a context of its own",
+    "a thread of that context", "another temporary folder",
 ]  # fmt: skip
 
 
@@ -282,6 +312,74 @@ def run_and_join(thread: threading.Thread) -> None:
     thread.join()
 
 
+def test_code_on_a_loop_that_lost_its_run_belongs_to_the_plan(place: Place) -> None:
+    """A task in a context of its own, and a call the loop makes, know nothing of a run; the loop is the run's."""
+
+    def change() -> None:
+        place.precious.write_text("changed")
+
+    async def changes() -> None:
+        with suppress(UndeclaredWrite):
+            change()
+
+    def called(loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon(lambda: suppressed(change), context=Context())
+
+    @task
+    async def in_a_task() -> None:
+        await asyncio.create_task(changes(), context=Context())
+
+    @task
+    async def in_a_call() -> None:
+        called(asyncio.get_running_loop())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    for escaping in (in_a_task, in_a_call):
+        with pytest.raises(UndeclaredWrite, match="the plan"):
+            asyncio.run(escaping.options(store=MemoryStore(), shadow=True).run("r"))
+    assert place.is_untouched()
+
+
+def suppressed(function: Callable[[], Any]) -> None:
+    with suppress(UndeclaredWrite):
+        function()
+
+
+def test_a_live_run_started_inside_is_refused_before_it_begins(place: Place) -> None:
+    """Its effects would be sent: nothing of a shadow run is."""
+    store = MemoryStore()
+
+    @effect
+    def send(key: Key) -> None:
+        place.precious.write_text("sent")
+
+    @task
+    def inner() -> None:
+        send()
+
+    @step
+    def starts() -> None:
+        inner.options(store=store).run("inside")
+
+    @step
+    def resumes() -> None:
+        inner.options(store=store).resume("failed")
+
+    @effect(name="send")
+    def fails(key: Key) -> None:
+        raise ConnectionError
+
+    with suppress(StepFailed):
+        task(name="inner")(lambda: fails()).options(store=store).run("failed")
+    for body in (starts, resumes, lambda: inner.options(store=store).run("inside")):
+        with pytest.raises(UndeclaredWrite, match=r"the live run \w+ is refused at .*test_shadow_guard.py"):
+            planned(body)
+    assert store.run("inside") is None
+    assert place.is_untouched()
+    planned(lambda: inner.options(store=store, shadow=True).run("inside"))
+
+
 def test_asyncio_tasks_are_guarded(place: Place) -> None:
     async def change() -> None:
         place.precious.write_text("changed")
@@ -324,7 +422,10 @@ def test_the_runs_folder_and_temporary_files_may_be_written(place: Place) -> Non
             nowhere.write("x")
         memory.close()
         sqlite3.connect(f"file:{place.run}/other.sqlite", uri=True).close()
-        sqlite3.connect(f"file:{place.outside}/readable.sqlite?mode=ro", uri=True).close()
+        for read_only in ("?mode=ro", "?cache=shared&mode=ro", "?m%6fde=ro"):
+            sqlite3.connect(f"file:{place.outside}/readable.sqlite{read_only}", uri=True).close()
+        for in_memory in ("file::memory:", "file:x?mode=memory", "file:"):
+            sqlite3.connect(in_memory, uri=True).close()
         logging.getLogger("x").warning("to stderr")
         assert place.precious.read_text() == "as it was"
 
