@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from milepost.cli.answered import checked_request, checked_result
+from milepost.cli.answered import checked_apart, checked_request, checked_result
 from milepost.cli.opened import the_store, whoami
 from milepost.cli.options import QUESTION, RUN, json_option
 from milepost.cli.output import emit, note
@@ -23,6 +23,10 @@ from milepost.stores.contract import QuestionRow, Store
 from milepost.views.errors import error_object
 from milepost.views.opened import now_text, seal_key
 from milepost.views.words import counted
+
+
+WITH_TYPES = frozenset({"edit", "applied", "give"})
+"""Choices with which something is given that has a type only the task knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,9 @@ def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str
 
 def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
     """Record one answer, checked against the task's own types where it can be loaded. Crash: as `answer_question`."""
-    said = _fitting(store, row, said)
+    if said.choice in WITH_TYPES:
+        given = {"result": said.result, "request": said.request}
+        said = replace(said, result=checked_apart(store, row, said.choice, given))
     return answer_question(
         store,
         row.question_id,

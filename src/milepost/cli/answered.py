@@ -1,10 +1,15 @@
 """What a person gives with an answer, a result or an edited request: checked against the effect's own types.
 
-The task is imported for that, not run; one that cannot be imported leaves the check to the resume. Called by `answer`.
+The task is imported for that, not run, and in a process of its own: its code is not let into the one that records what
+a person decided. A task that cannot be imported leaves the check to the resume. Called by `answer`.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +20,7 @@ from milepost.protocol.spec import EffectSpec
 from milepost.records.annotations import function_annotations
 from milepost.records.canonical import canonical, parse
 from milepost.runtime.answering import asked
+from milepost.runtime.children import RUN_VARIABLE
 from milepost.runtime.opening import read_snapshot
 from milepost.runtime.registry import spec_of
 from milepost.stores.contract import QuestionRow, Store
@@ -23,6 +29,39 @@ from milepost.views.opened import seal_key
 
 NOTHING = "null"
 """The result of an effect that returns nothing, as JSON."""
+CHECK_S = 60.0
+"""Seconds the process may take that imports a task."""
+ARGUMENT_LENGTH_MAX = 60_000
+"""Characters that are handed to it; what is longer is checked by the resume."""
+
+
+def checked_apart(store: Store, row: QuestionRow, choice: str, given: Mapping[str, str | None]) -> str | None:
+    """Return the result to record: the given one, or null for an effect that returns nothing. Nothing else is believed.
+
+    Raises: AnswerRefused when what is given does not fit the effect.
+    """
+    options = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    if sum(map(len, options)) > ARGUMENT_LENGTH_MAX:
+        return given["result"]
+    command = [sys.executable, "-m", "milepost", "answer", "--check", "--json", *options, "--", row.question_id, choice]
+    environ = {
+        **os.environ,
+        "MILEPOST_STORE": store.location,
+        RUN_VARIABLE: f"{os.getpid()} the check of an answer",  # nobody answers from in there
+    }
+    try:
+        done = subprocess.run(
+            command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=CHECK_S, check=False
+        )
+        found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        found = None
+    if not isinstance(found, dict):
+        return given["result"]
+    error = found.get("error", {})
+    if error.get("code") == AnswerRefused.code:
+        raise AnswerRefused(question_id=row.question_id, reason=str(error["facts"]["reason"]))
+    return NOTHING if given["result"] is None and found.get("result") == NOTHING else given["result"]
 
 
 def checked_result(store: Store, row: QuestionRow, result: str | None) -> str | None:

@@ -170,14 +170,16 @@ def _refuse_changed(console: Console, row: QuestionRow, choice: str, request: st
 def _fitting(console: Console, question_id: str, choice: str, found: dict[str, str | None]) -> dict[str, str | None]:
     """Return result and request as they are to be recorded; what no child can check, the resume does.
 
-    Raises: AnswerRefused.
+    What a person gave is recorded as they gave it, whatever the child says, in which a task's code ran: of that only
+    the null of an effect that returns nothing is taken. Raises: AnswerRefused.
     """
     said = console.children.fitting(question_id, choice, found)
     value = said.value if isinstance(said.value, dict) else {}
     error = value.get("error", {})
     if error.get("code") == AnswerRefused.code:
         raise AnswerRefused(question_id=question_id, reason=str(error["facts"]["reason"]))
-    return {name: value[name] for name in ("result", "request") if name in value}
+    returns_nothing = found.get("result") is None and value.get("result") == "null"
+    return {"request": found.get("request"), "result": "null" if returns_nothing else found.get("result")}
 
 
 def _one(form: Mapping[str, Sequence[str]], name: str) -> str:
