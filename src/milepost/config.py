@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from milepost.errors import BadConfig
 from milepost.owners import foreign_owner
@@ -25,6 +25,9 @@ _LASTING = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _LASTING_MAX = timedelta(days=365)
 _COUNT_MAX = 65535
+_ADDRESS = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?(/[^\s?#]*)?")
+Address: TypeAlias = str
+"""A text that people will open as a link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ class ConsoleConfig:
     proxy that signs them in, proven by the secret in the environment variable `proxy_secret_env` or by its address.
     """
 
-    url: str = ""
+    url: Address = ""
     host: str = "127.0.0.1"
     port: int = 8765
     allowed_hosts: tuple[str, ...] = ()
@@ -194,7 +197,11 @@ def _shown(found: Any) -> str:
 
 
 def _text(found: Any) -> str | None:
-    return found if isinstance(found, str) and found.isprintable() else None
+    return found if isinstance(found, str) and found and found.isprintable() else None
+
+
+def _address(found: Any) -> str | None:
+    return found if isinstance(found, str) and found.isprintable() and _ADDRESS.fullmatch(found) else None
 
 
 def _texts(found: Any) -> tuple[str, ...] | None:
@@ -216,7 +223,8 @@ def _lasting(found: Any) -> timedelta | None:
 
 _A_TIME = 'a time such as "30s", "15min", "4h" or "2d", at most 365 days'
 _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    "str": ("a text of printable characters", _text),
+    "str": ("a text of printable characters, not empty", _text),
+    "Address": ("an address such as https://milepost.example, without a name, a password or a query", _address),
     "tuple[str, ...]": ('a list of texts, such as ["…", "…"]', _texts),
     "int": (f"a whole number from 1 to {_COUNT_MAX}", _count),
     "timedelta": (_A_TIME, _lasting),

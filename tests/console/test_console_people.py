@@ -306,6 +306,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         (f'ana = "{"A" * 64}"', "64 hexadecimal"),
         (f'ana = {{ sha256 = "{"a" * 64}", groups = "finance" }}', "a list of texts"),
         ("ana = [", "readable TOML"),
+        ("# nobody yet\n", "at least one person's token"),
         ("ana = 3", "64 hexadecimal"),
     ],
 )

@@ -182,7 +182,10 @@ def _proxy(config: ConsoleConfig, environ: Mapping[str, str], where: str) -> Pro
 
 
 def read_tokens(file: Path) -> dict[str, Identity]:
-    """Read a tokens file: TOML, for each person `sha256` and, if there are, `groups`. Raises: BadConfig."""
+    """Read a tokens file: TOML, for each person `sha256` and, if there are, `groups`.
+
+    Raises: BadConfig, also of a file that names nobody: somebody meant to have people proven by it.
+    """
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -191,6 +194,8 @@ def read_tokens(file: Path) -> dict[str, Identity]:
         ) from error
     if os.name == "posix" and file.stat().st_mode & 0o022:
         raise BadConfig(file=file, key="the file", expected="one that only its owner may write", found="others may")
+    if not data:
+        raise BadConfig(file=file, key="the file", expected="at least one person's token", found="none")
     return dict(_token(file, name, entry) for name, entry in data.items())
 
 
