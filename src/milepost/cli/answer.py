@@ -16,14 +16,14 @@ from milepost.cli.options import QUESTION, RUN, json_option
 from milepost.cli.output import emit, note
 from milepost.errors import MilepostError, RefusedError
 from milepost.records.rows import AnswerRow
-from milepost.runtime.answering import answer_question, asked, find_question, settling
+from milepost.runtime.answering import answer_question, asked, check_answer, choice_of, find_question, settling
 from milepost.runtime.opening import row_of
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow, Store
+from milepost.views.approvals import so_far
 from milepost.views.errors import error_object
 from milepost.views.opened import now_text, seal_key
 from milepost.views.words import counted
-
 
 WITH_TYPES = frozenset({"edit", "applied", "give"})
 """Choices with which something is given that has a type only the task knows."""
@@ -101,15 +101,33 @@ def command(
 
 
 def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str, choice: str) -> list[QuestionRow]:
-    """Return the named questions, or the open ones of a run about these calls that offer the choice."""
+    """Return the named questions, or those of a run about these calls that offer the choice.
+
+    Those nobody has answered. Who declines hears of the others, too, and so does who finds none left: what comes too
+    late is refused, with the name of whoever decided, and kept.
+    """
     if run_id is None:
         return [find_question(store, question_id) for question_id in named]
     if named:
         raise click.UsageError("--run goes without QUESTION; --path says which of its questions.")
     row_of(store, run_id)  # a run nobody knows is told as one
-    like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-    rows = [row for row in unanswered(store, run_id) if like.fullmatch(row.path)]
-    return [row for row in rows if choice in {offered.name for offered in asked(row).choices}]
+    offering = _Offering(re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL), choice)
+    still = list(filter(offering.has, unanswered(store, run_id)))
+    if still and choice != "decline":
+        return still
+    there = filter(offering.has, store.questions(run_id, closed=not still))
+    return [*still, *(row for row in there if row.question_id not in {row.question_id for row in still})]
+
+
+@dataclass(frozen=True, slots=True)
+class _Offering:
+    """Questions about calls of these names that offer a choice."""
+
+    like: re.Pattern[str]
+    choice: str
+
+    def has(self, row: QuestionRow) -> bool:
+        return bool(self.like.fullmatch(row.path)) and any(c.name == self.choice for c in asked(row).choices)
 
 
 def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
@@ -133,6 +151,7 @@ def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
 
 def _fitting(store: Store, row: QuestionRow, said: Said) -> Said:
     """Return what was said with the result to record. Raises: AnswerRefused when it does not fit the effect."""
+    choice_of(row, said.choice)
     if said.choice == "edit":
         checked_request(store, row, said.request)
     if said.choice not in ("applied", "give"):
@@ -144,7 +163,9 @@ def _check(store: Store, named: Sequence[str], said: Said, *, as_json: bool) -> 
     """Check what goes with one answer, and nothing else: whether it is open and who may answer is judged when given."""
     if len(named) != 1:
         raise click.UsageError("--check goes with one QUESTION.")
-    fitting = _fitting(store, find_question(store, named[0]), said)
+    row = find_question(store, named[0])
+    fitting = _fitting(store, row, said)
+    check_answer(row, fitting.choice, ref=fitting.ref, result=fitting.result, request=fitting.request)
     if as_json:
         emit({"question_id": named[0], "choice": said.choice, "result": fitting.result, "request": fitting.request})
     else:
@@ -189,8 +210,8 @@ def _several(store: Store, rows: Sequence[QuestionRow], said: Said, *, as_json: 
     if as_json:
         emit(_as_data(told))
     else:
-        _say(told, said.choice)
-    return RefusedError.exit_status if told.refused else 0
+        _say(store, told, said.choice)
+    return 0 if told.given and not told.refused else RefusedError.exit_status
 
 
 def _as_data(told: Told) -> dict[str, Any]:
@@ -202,12 +223,23 @@ def _as_data(told: Told) -> dict[str, Any]:
     }
 
 
-def _say(told: Told, choice: str) -> None:
+def _say(store: Store, told: Told, choice: str) -> None:
     for _, error in told.refused:
         note(f"{error.code}: {error}")
     if not told.given and not told.refused:
-        note(f"No open question there that offers {choice}.")
+        note(f"No question there offers {choice}: nothing is recorded.")
+    if not told.given:
         return
-    runs = sorted({shlex.quote(answer.run_id) for answer in told.given})
-    goes_on = "; ".join(f"`milepost resume {run}` goes on" for run in runs)
-    note(f"{counted(len(told.given), 'question')} answered {choice}" + (f"; {goes_on}." if runs else "."))
+    stands = [f"{counted(len(told.given), 'question')} answered {choice}"]
+    stands += [_stands(store, run_id) for run_id in sorted({answer.run_id for answer in told.given})]
+    note("; ".join(stands) + ".")
+
+
+def _stands(store: Store, run_id: str) -> str:
+    """Say whether a run can go on now, or what it still asks: another approval of the same, too."""
+    left = unanswered(store, run_id)
+    if not left:
+        return f"`milepost resume {shlex.quote(run_id)}` goes on"
+    halves = sum(bool(so_far(row, store.answers(run_id))) for row in left)
+    more = f", {counted(halves, 'question')} of them for another approval" if halves else ""
+    return f"run {run_id} still asks {counted(len(left), 'question')}{more}"

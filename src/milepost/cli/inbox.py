@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -10,13 +12,16 @@ from milepost.cli.opened import the_store
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.cli.people import note_failing
-from milepost.records.model import Choice
+from milepost.errors import CorruptRecord, RefusedError
+from milepost.records.model import Choice, QuestionKind
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import asked, find_question, settling
 from milepost.runtime.opening import row_of
+from milepost.runtime.shown import altered, check_shown
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow, Store
-from milepost.views.approvals import approval_lines, approval_object, evidence_in_order, request_of
+from milepost.views.approvals import approval_lines, approval_object, evidence_in_order, request_of, so_far
+from milepost.views.errors import error_object
 from milepost.views.evidence import evidence_lines, evidence_of
 from milepost.views.inert import inert
 from milepost.views.opened import now
@@ -41,23 +46,46 @@ def command(question_id: str | None, as_json: bool) -> int:
     store = the_store()
     if question_id is not None:
         return _one(store, find_question(store, question_id), as_json)
-    rows = unanswered(store)
+    waiting = unanswered(store)
+    refused = altered(store, waiting)
+    rows = [row for row in waiting if row.question_id not in refused]
     if as_json:
-        emit({"questions": [question_object(row) for row in rows]})
-    elif not rows:
-        note("No open questions.")
+        emit({"questions": [question_object(row) for row in rows], **_refused(refused)})
     else:
-        moment = now()
-        table(
-            ("question", "run", "asked", "kind", "sentence"),
-            [(row.question_id, row.run_id, ago(row.asked_at, moment), row.kind, row.sentence) for row in rows],
-        )
-        note(f"`milepost inbox {rows[0].question_id}` shows the evidence and what each choice will do.")
-        note_failing(store)
-    return 0
+        _list(store, rows, refused)
+    return RefusedError.exit_status if refused else 0
+
+
+def _refused(refused: Mapping[str, CorruptRecord]) -> dict[str, Any]:
+    told = [{"question_id": name, "error": error_object(error)} for name, error in refused.items()]
+    return {"refused": told} if told else {}
+
+
+def _list(store: Store, rows: Sequence[QuestionRow], refused: Mapping[str, CorruptRecord]) -> None:
+    """List what is asked; of a question that was altered say so, and nothing of its words."""
+    for error in refused.values():
+        note(f"{error.code}: {error}")
+    if not rows and not refused:
+        note("No open questions.")
+    if not rows:
+        return
+    moment = now()
+    table(
+        ("question", "run", "asked", "kind", "sentence"),
+        [(row.question_id, row.run_id, ago(row.asked_at, moment), _kind(store, row), row.sentence) for row in rows],
+    )
+    note(f"`milepost inbox {rows[0].question_id}` shows the evidence and what each choice will do.")
+    note_failing(store)
+
+
+def _kind(store: Store, row: QuestionRow) -> str:
+    """Name the kind of a question, and of several approvals how many it has."""
+    given = so_far(row, store.answers(row.run_id)) if row.kind == QuestionKind.APPROVAL else ""
+    return f"{row.kind}, {given}" if given else row.kind
 
 
 def _one(store: Store, row: QuestionRow, as_json: bool) -> int:
+    check_shown(store, row)
     evidence = evidence_of(store, row)
     answers = [a for a in store.answers(row.run_id) if a.question_id == row.question_id]
     settled, approval = settling(row, answers), approval_object(row, answers)

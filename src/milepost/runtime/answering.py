@@ -18,6 +18,7 @@ from milepost.records.seal import Sealer
 from milepost.records.written import decode_record
 from milepost.runtime.entitled import refuse_the_agent, role_of
 from milepost.runtime.opening import check_key, row_of
+from milepost.runtime.shown import check_shown
 from milepost.stores.contract import QuestionRow, RunRow, Store
 
 
@@ -67,12 +68,14 @@ def answer_question(
     Every door comes through here; `by` is who it knows to be there, never what somebody typed. `result` is JSON;
     `request`, for an edit, is the JSON object of arguments that the evidence shows, changed.
     Raises: QuestionUnknown, AnswerRefused (also of whoever may not, or did already), AlreadyAnswered (kept in the audit
-    all the same), SealKeyMissing, CorruptRecord when an answer that stands was not given with the run's key.
+    all the same), SealKeyMissing, CorruptRecord when an answer that stands was not given with the run's key, or when
+    the inbox shows another question than the run asks.
     Crash: as if not given, or given.
     """
     row = find_question(store, question_id)
     question, run = asked(row), row_of(store, row.run_id)
-    _check_needs(question_id, _chosen(question, choice), {"ref": ref, "result": result, "request": request})
+    check_answer(row, choice, ref=ref, result=result, request=request)
+    check_shown(store, row)
     refuse_the_agent(store, row.run_id, question, by)
     given = AnswerRow(
         question_id,
@@ -134,7 +137,18 @@ def _sealer(row: RunRow, seal_key: bytes | None) -> Sealer:
     return Sealer(row.run_id, seal_key if row.seal_name is not None else None)
 
 
-def _chosen(question: QuestionAsked, name: str) -> Choice:
+def check_answer(
+    row: QuestionRow, choice: str, *, ref: str | None = None, result: str | None = None, request: str | None = None
+) -> None:
+    """Check that a question offers a choice and that what comes with it is what it takes. Raises: AnswerRefused."""
+    _check_needs(row.question_id, choice_of(row, choice), {"ref": ref, "result": result, "request": request})
+    _json(row.question_id, "result", result)
+    _json(row.question_id, "request", request)
+
+
+def choice_of(row: QuestionRow, name: str) -> Choice:
+    """Return a choice that a question offers. Raises: AnswerRefused, CorruptRecord when it is no question."""
+    question = asked(row)
     choices = question.choices
     found = next((choice for choice in choices if choice.name == name), None)
     if found is None:

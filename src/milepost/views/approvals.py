@@ -34,6 +34,13 @@ def approval_object(row: QuestionRow, answers: Sequence[AnswerRow]) -> dict[str,
     }
 
 
+def so_far(row: QuestionRow, answers: Sequence[AnswerRow]) -> str:
+    """Say how many of several approvals a question has, "" when it has none or needs one only."""
+    needed = int(asked(row).about.get("approvals", 1))
+    given = sum(answer.accepted and answer.question_id == row.question_id for answer in answers)
+    return f"{given} of {needed}" if given and needed > 1 else ""
+
+
 def approval_lines(found: dict[str, Any]) -> list[str]:
     """Say who may approve, who has, and how long it holds: nothing for what is no approval."""
     if not found:
@@ -83,9 +90,13 @@ def said_of(state: ApprovalState) -> str:
     if not state.given:
         who = ", ".join(state.question.about["approvers"]) or "somebody"
         return f"asks {who} ({state.question.question_id})"
-    done = {"approve": "approved", "edit": "edited", "decline": "declined", "redo": "sent back"}
-    names = list(dict.fromkeys(answer.by for answer in state.given))
-    return f"{done.get(state.given[-1].choice, state.given[-1].choice)} by {' and '.join(names)}"
+    by: dict[str, list[str]] = {}
+    for answer in reversed(state.given):  # what settled it comes first
+        by.setdefault(_DONE.get(answer.choice, answer.choice), []).insert(0, answer.by)
+    return ", ".join(f"{done} by {' and '.join(dict.fromkeys(names))}" for done, names in by.items())
+
+
+_DONE = {"approve": "approved", "edit": "edited", "decline": "declined", "redo": "sent back"}
 
 
 def _stands(state: ApprovalState) -> str:
