@@ -116,7 +116,10 @@ def remind(people: list[str]) -> int:
 
 
 def fill(location: str) -> None:
-    """Make the runs that the tests of the console look at, in any order: nobody answers `asks-1` and `pays-3`."""
+    """Make the runs that the tests of the console look at, in any order.
+
+    Nobody answers `asks-1`, `pays-3` and `clicks-4`.
+    """
     store = SqliteStore(Path(location), create=True)
     source = Path("in.txt")
     source.write_text("some text\n", encoding="utf-8")
@@ -138,7 +141,17 @@ def fill(location: str) -> None:
     for name in ("pays-1", "pays-2", "pays-3"):
         with suppress(ApprovalNeeded):
             settle.options(store=store).run(name, people=["Ana"])
-    for name in ("clicks-1", "clicks-2", "clicks-3", "edits-1", "edits-2", "edits-3", "edits-4"):
+    for name in (
+        "clicks-1",
+        "clicks-2",
+        "clicks-3",
+        "clicks-4",
+        "clicks-5",
+        "edits-1",
+        "edits-2",
+        "edits-3",
+        "edits-4",
+    ):
         with suppress(ApprovalNeeded):
             remind.options(store=store).run(name, people=["Ana & <b>Ben</b>"])
     for name, count in (("reminds", 4), ("edits-many", 2)):
