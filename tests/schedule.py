@@ -20,6 +20,8 @@ SECONDS = {
     "acceptance/invoices/test_drill_month.py": 20,
     "acceptance/invoices/test_reconcile.py": 15,
     "drill/test_drill_cli.py": 15,
+    "console/test_browser_pages.py": 20,
+    "console/test_browser_people.py": 20,
 }
 """About how long each long file takes; the others take less."""
 
