@@ -102,6 +102,7 @@ def _cost(spent: Any) -> Decimal:
 
 def _resumed(f: _Fold, r: RunResumed) -> None:
     f.facts.resumes += 1
+    f.ended_at.clear()  # what a checkpoint waited for a resume, or a review before it, is not what keeping it took
     f.facts.deaths += f.is_working
     f.is_working = True
     seconds, cost = f.done.get("", (0.0, Decimal(0)))

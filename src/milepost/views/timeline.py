@@ -111,6 +111,7 @@ class _Fold:
         self.at = self.journey_at = 0.0
         self.is_working = False
         self.under_way: dict[str, Bar] = {}
+        self.reviewed: dict[str, float] = {}  # when a person was asked about the output of a step under way
         self.asked: dict[str, Bar] = {}
         self.rows: dict[tuple[str, ...], Row] = {}
         self.calls: set[str] = set()
@@ -148,7 +149,7 @@ class _Fold:
         self.marks.append(Mark(at, "died", "the process died; this was its last record"))
         self._worked(at)
         for path, bar in list(self.under_way.items()):
-            if bar.state == "running":
+            if bar.state == "running" and path not in self.reviewed:
                 self.close(path, "lost", "its process died", at)
 
     # ── bars ──
@@ -174,7 +175,8 @@ class _Fold:
         if bar is None:  # its start is in an earlier journey: what is left of it began with this one
             bar = Bar(path, self.journey_at, self.at, state)
             self.row_of(path, "step").bars.append(bar)
-        bar.end, bar.state, bar.about = self.at if at is None else at, state, about
+        end = self.reviewed.pop(path, self.at if at is None else at)
+        bar.end, bar.state, bar.about = end, state, about
 
     def settle(self, path: str, state: str, about: str) -> None:
         """End an effect: what was in doubt keeps its own bar up to here."""
@@ -204,6 +206,8 @@ class _Fold:
         if self.is_working and not is_held:
             self._died(self.at)
         self._worked(edge)
+        for path in [*self.reviewed]:
+            self.close(path, "returned", "its output is kept and waits for a review")
         for bar in (*self.under_way.values(), *self.asked.values()):
             bar.end = edge
         rows = [self.run, *_nested(self.rows)]
@@ -264,6 +268,8 @@ def _cancel(f: _Fold, r: CancelEntered) -> None:
 
 
 def _step_started(f: _Fold, r: StepStarted) -> None:
+    if r.path in f.reviewed:
+        f.close(r.path, "returned", "its output was sent back")
     f.start(r.path, "step", "running", f"attempt {r.attempt}")
 
 
@@ -317,6 +323,8 @@ def _asked(f: _Fold, r: QuestionAsked) -> None:
     bar = f.asked[r.question_id] = Bar(r.path, f.at, f.at, "asking", r.sentence)
     row = f.row_of(r.path, "call") if r.path else f.run
     row.bars.append(bar)
+    if r.path in f.under_way and f.under_way[r.path].state == "running":
+        f.reviewed.setdefault(r.path, f.at)  # asked anew it took no longer
 
 
 def _answered(f: _Fold, r: AnswerEntered) -> None:

@@ -57,6 +57,11 @@ def test_failures_doubts_waits_questions_and_latencies_are_counted() -> None:
     assert facts.latencies_s == [0.5]
 
 
+def test_a_checkpoint_that_waited_for_a_review_or_a_resume_says_nothing_of_how_long_checkpoints_take() -> None:
+    waited = [kept(1, "a"), ended(2, "asking"), resumed(90), verified(91, "a")]
+    assert facts_of(opened(started(0), *waited, kept(92, "b"), verified(93, "b"))).latencies_s == [1.0]
+
+
 def test_runs_are_summed_in_all_and_by_the_day_they_were_started() -> None:
     one = facts_of(opened(started(0), verified(1, "a"), resumed(2), ended(3)))
     other = facts_of(opened(started(0), ended(1)))

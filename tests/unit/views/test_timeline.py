@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from told_records import ZERO, at, began, ended, failed, intent, made, opened, outcome, resumed, started, verified
+from told_records import ZERO, at, began, ended, failed, intent, kept, made, opened, outcome, resumed, started, verified
 
 from milepost.records.model import AnswerEntered, Choice, QuestionAsked, StartReturned, WaitRecorded
 from milepost.views.timeline import LANES_MAX, ROWS_MAX, Timeline, timeline, timeline_object
@@ -110,6 +110,22 @@ def test_failures_returned_starts_waits_and_questions_are_shown_as_what_they_are
     tried = [(1.0, 2.0, "failed"), (2.0, 5.0, "wait"), (5.0, 6.0, "returned")]
     assert bars(told, "read") == [*tried, (9.0, 40.0, "asking")]
     assert [mark.what for mark in told.marks if mark.what in ("died", "answered")] == ["answered"]
+
+
+def test_a_step_that_is_reviewed_took_as_long_as_its_body_whenever_somebody_looked() -> None:
+    """Days of waiting for a person are no work: the bar ends where the question begins."""
+    review = made(QuestionAsked, at(4), "q-1", "approval", "draft", "Stand?", (Choice("approve", "…"),))
+    asks = [started(0), began(1, "draft"), kept(3, "draft"), review, ended(4, "asking")]
+    assert bars(drawn(*asks), "draft") == [(1.0, 4.0, "returned"), (4.0, 100.0, "asking")]
+    dies = drawn(*asks[:-1], resumed(50), ended(51, "asking"))
+    assert bars(dies, "draft") == [(1.0, 4.0, "returned"), (4.0, 100.0, "asking")]
+    answered = [resumed(90, 2), made(AnswerEntered, at(90), "q-1", "approve", "ana@host", at(80))]
+    stands = drawn(*asks, *answered, verified(91, "draft"), ended(92))
+    assert bars(stands, "draft") == [(1.0, 4.0, "verified"), (4.0, 80.0, "asking")]
+    declined = drawn(*asks, *answered, failed(91, "draft"), began(92, "draft", 2), verified(93, "draft"), ended(94))
+    assert bars(declined, "draft") == [(1.0, 4.0, "failed"), (4.0, 80.0, "asking"), (92.0, 93.0, "verified")]
+    redone = drawn(*asks, *answered, began(92, "draft", 2), verified(93, "draft"), ended(94))
+    assert bars(redone, "draft") == [(1.0, 4.0, "returned"), (4.0, 80.0, "asking"), (92.0, 93.0, "verified")]
 
 
 def test_calls_that_ask_before_they_start_have_a_row_of_their_own() -> None:
