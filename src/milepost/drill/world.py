@@ -22,6 +22,7 @@ from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical, parse
 from milepost.records.model import QuestionKind
 from milepost.records.rows import AnswerRow
+from milepost.runtime import answering
 from milepost.stores.contract import QuestionRow
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -171,7 +172,8 @@ class World:
 
     def _truth(self, question: QuestionRow) -> AnswerRow:
         at = format_time(MovedClock(self.base / "clock").now())
-        given = AnswerRow(question.question_id, RUN_ID, "again", "the drill", at)
+        role = next(iter(answering.asked(question).about.get("approvers", ())), "")
+        given = AnswerRow(question.question_id, RUN_ID, "again", "the drill", at, role=role)
         if question.kind in POLICIES:
             return given
         accepted = [s for s in self.sends() if s.path == question.path and s.outcome == "returned"]

@@ -56,6 +56,17 @@ def rule_of(call: Call[Any], when: str) -> Approving | None:
     return Approving.recorded(state.question.about) if state is not None else None
 
 
+def who_decides(s: Snapshot, path: str, rule: Approving | None = None) -> dict[str, Json]:
+    """Say who may answer other questions whose answer lets what people approved happen: who may approve it.
+
+    Without the `rule` of the call it is the one that people were asked by. Nothing for what needs no approval.
+    """
+    asked = s.approvals.get(path)
+    if rule is None and asked is not None:
+        rule = Approving.recorded(asked.question.about)
+    return {} if rule is None else {"agents": [*sorted(s.agents)], "approvers": [*rule.approvers]}
+
+
 def allowed(call: Call[Any], matter: Matter) -> Steps[str]:
     """Return the question whose answer allows this now; else ask. Raises: Declined, the same on each resume."""
     state = _asked(call, matter.when)

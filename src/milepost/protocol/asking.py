@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from milepost.protocol.approval import rule_of, who_decides
 from milepost.protocol.call import Call
 from milepost.protocol.ops import Now, Steps
 from milepost.protocol.questions import ask, counted, ended
 from milepost.records.model import QuestionKind
+
+_LETS_HAPPEN = (QuestionKind.OUTCOME_UNKNOWN, QuestionKind.ATTEMPTS_USED)
 
 
 def asking(
@@ -20,8 +23,12 @@ def asking(
     about: Mapping[str, Any] | None = None,
     without: Sequence[str] = (),
 ) -> Steps[None]:
-    """Ask about a call. Never goes on: the branch is parked and unwound."""
+    """Ask about a call. Never goes on: the branch is parked and unwound.
+
+    Who may approve it also says what became of it and whether it is tried again: the answer lets it happen.
+    """
     now = yield Now()
+    who = who_decides(call.snapshot, call.path, rule_of(call, "before")) if kind in _LETS_HAPPEN else {}
     yield ask(
         kind,
         run_id=call.run_id,
@@ -30,7 +37,7 @@ def asking(
         path=call.path,
         sentence=sentence,
         evidence=evidence,
-        about=about,
+        about={**(about or {}), **who},
         without=without,
     )
 

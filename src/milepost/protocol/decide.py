@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from milepost.errors import RefusedError
+from milepost.protocol.doubt import cancelled_question
 from milepost.protocol.limits import Limits
 from milepost.protocol.ops import Ask, Moment
 from milepost.protocol.outcomes import Found, NotFound
@@ -318,17 +319,7 @@ def _cancelled(s: Snapshot, w: World, open_intents: Sequence[tuple[EffectState, 
     for state, send in open_intents:
         if isinstance((w.lookups or {}).get(state.path), NotFound):
             continue
-        return AskPerson(
-            ask(
-                QuestionKind.OUTCOME_UNKNOWN,
-                run_id=w.run_id,
-                number=s.record_count,
-                at=w.at,
-                path=state.path,
-                sentence=f"The run is cancelled; nobody knows whether {state.path} happened (key {send.intent.key}).",
-                evidence={"key": send.intent.key, "intent_at": send.intent.at},
-            )
-        )
+        return AskPerson(cancelled_question(s, state, send, run_id=w.run_id, at=w.at))
     return End(RunStatus.CANCELLED)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from milepost.protocol.approval import who_decides
 from milepost.protocol.asking import asking
 from milepost.protocol.call import Call
 from milepost.protocol.failure import cut
@@ -13,7 +14,7 @@ from milepost.protocol.ops import Append, Ask, Load, LookUp, Moment, Now, Steps,
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask, ended
-from milepost.protocol.snapshot import age, format_time, parse_time
+from milepost.protocol.snapshot import Snapshot, age, format_time, parse_time
 from milepost.protocol.spec import EffectSpec, own_versions
 from milepost.protocol.state import EffectState, Send
 from milepost.records.canonical import parse
@@ -167,13 +168,28 @@ def _latest_arrival(send: Send, now: datetime, lease_s: float) -> datetime:
     return max(now, parse_time(send.intent.at) + timedelta(seconds=lease_s / 3))
 
 
-def unsettled_question(path: str, state: EffectState, send: Send, *, run_id: str, number: int, at: str) -> Ask:
+def cancelled_question(s: Snapshot, state: EffectState, send: Send, *, run_id: str, at: str) -> Ask:
+    """Ask about an intent that is still open when its run is to end as somebody wished."""
+    intent = send.intent
+    return ask(
+        QuestionKind.OUTCOME_UNKNOWN,
+        run_id=run_id,
+        number=s.record_count,
+        at=at,
+        path=state.path,
+        sentence=f"The run is cancelled; nobody knows whether {state.path} happened (key {intent.key}).",
+        evidence={"key": intent.key, "intent_at": intent.at},
+        about=who_decides(s, state.path),
+    )
+
+
+def unsettled_question(path: str, s: Snapshot, state: EffectState, send: Send, *, run_id: str, at: str) -> Ask:
     """Ask about an intent that is still open when the body around it (the plan: '') has ended."""
     intent = send.intent
     return ask(
         QuestionKind.OUTCOME_UNKNOWN,
         run_id=run_id,
-        number=number,
+        number=s.record_count,
         at=at,
         path=state.path,
         sentence=(
@@ -181,6 +197,7 @@ def unsettled_question(path: str, state: EffectState, send: Send, *, run_id: str
             f"(key {intent.key})."
         ),
         evidence={"effect": state.path, "key": intent.key, "provider": intent.provider, "sent_at": intent.at},
+        about=who_decides(s, state.path),
     )
 
 

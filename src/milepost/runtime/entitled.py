@@ -12,7 +12,7 @@ from pathlib import Path
 
 from milepost.errors import AnswerRefused
 from milepost.records.identity import Identity, is_same_person
-from milepost.records.model import QuestionAsked, QuestionKind, RunStarted, RunStatus
+from milepost.records.model import QuestionAsked, RunStarted, RunStatus
 from milepost.records.written import decode_record
 from milepost.runtime import children
 from milepost.runtime.leases import active_runs, is_on_this_machine
@@ -62,7 +62,7 @@ def _marked() -> str:
 
 def _agents(store: Store, question: QuestionAsked, run_id: str) -> Sequence[str]:
     """Return who or what ran a run until it asked. An approval says so itself; else it is whoever began the run."""
-    if question.question_kind == QuestionKind.APPROVAL:
+    if "agents" in question.about:
         return [str(name) for name in question.about["agents"]]
     try:
         (first,) = store.records(run_id, chain="", limit=1)
