@@ -81,6 +81,20 @@ def test_values_of_a_link_come_back_inert(visitor: httpx.Client) -> None:
             assert answer.status_code < 500, (page.path, names, answer.status_code)
 
 
+def test_a_link_that_means_nothing_says_how_to_go_on(visitor: httpx.Client) -> None:
+    """What is said of the names of runs and steps helps nobody who mistyped an address."""
+    for path in (
+        "/runs?status=x",
+        "/inbox?from=x",
+        "/run",
+        f"/runs?q={'x' * 3000}",
+        "/shadow?id=hostile-shadow&against=a/b",
+    ):
+        answer = visitor.get(path)
+        assert answer.status_code == 400, path
+        assert "go on from the inbox" in answer.text, path
+
+
 @pytest.mark.parametrize("digest", TRAVERSALS, ids=range(len(TRAVERSALS)))
 def test_an_artifact_is_named_by_its_digest_and_by_nothing_else(visitor: httpx.Client, digest: str) -> None:
     """SEC-4. No path ever leads anywhere: what no trusted record of the run points at is not there."""

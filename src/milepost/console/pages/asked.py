@@ -12,6 +12,12 @@ VALUE_LENGTH_MAX = 2000
 NUMBER_MAX = 2**53
 
 
+def bad_value(name: str, value: str, reason: str) -> BadName:
+    """Return the error of a link's value that means nothing: what is said of names of ours helps nobody here."""
+    hint = "Mend the address of the page, or go on from the inbox or the list of runs."
+    return BadName(what=name, name=value, reason=reason, hint=hint)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The values of a link by name. Only the first of each name counts."""
@@ -22,14 +28,14 @@ class Asked:
         """Return a value, "" without one. Raises: BadName when it is too long."""
         value = self.values.get(name, "")
         if len(value) > VALUE_LENGTH_MAX:
-            raise BadName(what=name, name=value[:40] + "…", reason=f"it has more than {VALUE_LENGTH_MAX} characters")
+            raise bad_value(name, value[:40] + "…", f"it has more than {VALUE_LENGTH_MAX} characters")
         return value
 
     def needed(self, name: str) -> str:
         """Return a value. Raises: BadName without one."""
         value = self.text(name)
         if not value:
-            raise BadName(what="the link's", name=name, reason="it is missing; the link is not whole")
+            raise bad_value("the link's", name, "it is missing; the link is not whole")
         return value
 
     def number(self, name: str, default: int) -> int:
@@ -38,5 +44,5 @@ class Asked:
         if not value:
             return default
         if not (value.isascii() and value.isdigit()) or int(value) > NUMBER_MAX:
-            raise BadName(what=name, name=value[:40], reason="expected a whole number")
+            raise bad_value(name, value[:40], "expected a whole number")
         return int(value)

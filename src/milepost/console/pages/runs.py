@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from milepost.console.pages.asked import Asked
+from milepost.console.pages.asked import Asked, bad_value
 from milepost.console.wiring import Console
-from milepost.errors import BadName
 from milepost.records.model import RunStatus
 from milepost.views.runs import run_rows
 
@@ -38,4 +37,4 @@ def _status(text: str) -> RunStatus | None:
         return RunStatus(text)
     except ValueError:
         names = ", ".join(RunStatus)
-        raise BadName(what="status", name=text[:40], reason=f"expected one of {names}") from None
+        raise bad_value("status", text[:40], f"expected one of {names}") from None

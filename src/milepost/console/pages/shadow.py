@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from milepost.console.pages.asked import Asked
+from milepost.console.pages.asked import Asked, bad_value
 from milepost.console.wiring import Console
-from milepost.errors import BadName
 from milepost.runtime.opening import row_of
 from milepost.shadow.report import report
 
@@ -26,4 +25,4 @@ def _refuse_file(name: str) -> None:
     path = Path(name)
     if path.suffix or "/" in name or path.exists():
         reason = "the console compares with runs; `milepost shadow report` compares with files, too"
-        raise BadName(what="the other side", name=name[:80], reason=reason)
+        raise bad_value("the other side", name[:80], reason)
