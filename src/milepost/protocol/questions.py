@@ -87,9 +87,13 @@ def ask(
     """Build the operation that asks. `number` is the count of records before it: it makes the id unique.
 
     The id also covers what is asked, so that an answer to it, sealed with the id, is about nothing else.
+    Where only some may answer what is no approval, the sentence says who: an approval is shown with its rule.
     `without` leaves out choices that make no sense here; `evidence` is kept already when it is an Artifact.
     `once` names what several branches ask only once.
     """
+    few = (about or {}).get("approvers")
+    if few and kind != QuestionKind.APPROVAL:
+        sentence = f"{sentence} May answer: {', '.join(few)}."
     kept = evidence if isinstance(evidence, Artifact) or evidence is None else small_artifact(evidence)
     said: list[Json] = [run_id, number, kind.value, path, sentence, kept.pointer.digest if kept else None]
     question = QuestionAsked(

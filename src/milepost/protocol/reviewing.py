@@ -5,6 +5,7 @@ The rule is `approval`'s; here is what it is about: a step's arguments, or its o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from milepost.protocol.approval import Matter, allowed, rule_of
@@ -20,6 +21,8 @@ from milepost.records.model import Pointer
 from milepost.records.paths import find_paths
 
 JSON = "application/json"
+FILES_SHOWN_MAX = 20
+"""Files of an output whose text the evidence shows."""
 TEXT_SHOWN_MAX = 4000
 """Bytes of an output that is no JSON which the evidence shows; the whole is an artifact of its digest."""
 
@@ -67,7 +70,7 @@ def may_stand(call: Call[StepSpec], rule: Approving, output: Pointer, value: Any
     data: bytes = yield Load(output, f"output of {call.path}")
     shown: dict[str, Json] = {"step": call.path, "arguments": parse(call.encoded), "output": _shown(data, output)}
     if files is not None:
-        shown["files"] = yield from listed_files(call, files)
+        shown["files"] = yield from _files_shown(call, files)
     exact = yield from _output(output, value)
     head = f"The output of {call.path} passed its checks and waits for a review"
     yield from allowed(call, Matter("after", rule, exact, shown, ("edit",), head))
@@ -80,6 +83,20 @@ def _rule(call: Call[StepSpec], when: str) -> Approving | None:
 def _start(call: Call[StepSpec], rule: Approving) -> Steps[Matter]:
     exact = yield from exact_request(call)
     return Matter("before", rule, exact, {"step": call.path}, ("edit", "redo"), f"{call.path} is to be started")
+
+
+def _files_shown(call: Call[StepSpec], files: Pointer) -> Steps[list[Json]]:
+    """Return the files of an output with what short texts among the first say: a review is of that, not of names."""
+    entries: list[Json] = []
+    for entry in (yield from listed_files(call, files)):
+        shown = dict(entry)
+        if len(entries) < FILES_SHOWN_MAX and entry.get("size", TEXT_SHOWN_MAX + 1) <= TEXT_SHOWN_MAX:
+            pointer = Pointer(*(entry[name] for name in ("digest", "size", "media_type", "where")))
+            data: bytes = yield Load(pointer, f"{entry['path']} of {call.path}")
+            with suppress(UnicodeDecodeError):
+                shown["content"] = data.decode("utf-8")
+        entries.append(shown)
+    return entries
 
 
 def _shown(data: bytes, output: Pointer) -> Any:

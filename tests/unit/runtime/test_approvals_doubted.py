@@ -34,7 +34,7 @@ def in_doubt(desk: Desk, provider: Provider, **options: Any) -> Any:
 def test_the_doubt_about_an_approved_effect_is_for_those_who_may_approve_it(desk: Desk, provider: Provider) -> None:
     """`not-applied` sends it once more: who may not allow the payment may not do so by another door."""
     plan = in_doubt(desk, provider)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(OutcomeUnknown, match=r"May answer: finance\."):
         desk.resume(plan)
     with pytest.raises(AnswerRefused, match="finance may answer, eve@elsewhere"):
         says(desk, EVE, "not-applied")

@@ -56,7 +56,7 @@ def test_a_review_shows_what_is_in_the_files(desk: Desk, letter: Path) -> None:
     (shown,) = evidence["request"]["files"]
     assert shown["path"] == str(letter)
     assert len(shown["fingerprint"]) == 64
-    assert evidence["files"][0]["size"] == len("good news\n")
+    assert evidence["files"][0]["content"] == "good news\n"
 
 
 def test_a_file_that_changed_while_its_review_was_asked_is_a_question(desk: Desk, letter: Path) -> None:
