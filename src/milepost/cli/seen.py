@@ -22,6 +22,7 @@ from milepost.records.model import (
     StepStarted,
     StepVerified,
 )
+from milepost.records.naming import body_of
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import active_runs
 from milepost.views.words import lasting, until
@@ -74,7 +75,7 @@ class Seen:
 
     def _start(self, path: str, attempt: int) -> None:
         self.under_way[path] = UnderWay(attempt, time.monotonic())
-        siblings = self.siblings.setdefault((path.rpartition("/")[0], name_in(path)), {})
+        siblings = self.siblings.setdefault((body_of(path), name_in(path)), {})
         siblings.setdefault(path, len(siblings) + 1)
 
     def _end(self, path: str, record: Record) -> None:
@@ -101,7 +102,7 @@ class Seen:
 
     def _item(self, path: str) -> str:
         """Say which of its siblings a call is, when it has any: ` (item 3 of 8 so far)`."""
-        siblings = self.siblings.get((path.rpartition("/")[0], name_in(path)), {})
+        siblings = self.siblings.get((body_of(path), name_in(path)), {})
         return f" (item {siblings[path]} of {len(siblings)} so far)" if len(siblings) > 1 else ""
 
     def _wait_line(self) -> list[str]:

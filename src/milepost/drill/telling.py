@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from milepost.drill.outcome import KINDS, Outcome, Report, SideEffect
+from milepost.protocol.keys import name_in
 
 COLUMNS = ("tried", "survived", "asked", "refused", "failed", "repeated", "skipped")
 FAILURES_MAX = 10
@@ -87,7 +88,7 @@ def _failure(outcome: Outcome, replay: str) -> Iterator[str]:
 def _undeclared(effect: SideEffect) -> str:
     who = effect.who if effect.who.startswith(("the plan", "a thread", "verifier")) else f"step {effect.who}"
     did = {"socket": "connects to", "process": "starts", "file": "writes"}[effect.kind]
-    name = "plan" if effect.who == "the plan" else effect.who.rpartition("/")[2].partition("[")[0].partition("#")[0]
+    name = "plan" if effect.who == "the plan" else name_in(effect.who)
     advice = f"make it an effect, or declare it harmless with --allow {shlex.quote(f'{name}:{effect.kind}')}"
     return f"UNDECLARED  {who} {did} {effect.what} at {effect.line}; {advice}"
 

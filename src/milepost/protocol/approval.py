@@ -25,6 +25,7 @@ from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.identity import is_same_person
 from milepost.records.model import AnswerEntered, Checkpoint, QuestionKind
+from milepost.records.naming import body_of
 
 SKEW_MAX = timedelta(minutes=5)
 """How far in the future an answer may lie by this clock before its age cannot be told."""
@@ -225,7 +226,7 @@ def binding(call: Call[Any], rule: Approving, request: str, order: int | None = 
     sources: dict[str, Json] = {}
     body = call.path
     while body:
-        body = body.rpartition("/")[0]
+        body = body_of(body)
         for path in s.children.get(body, ()):
             step = s.steps.get(path)
             verified = step.verified if step is not None else None

@@ -10,6 +10,7 @@ from milepost.protocol.limits import Limits
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec
 from milepost.protocol.state import EffectState, StepState
+from milepost.records.naming import body_of
 
 S = TypeVar("S", StepSpec, EffectSpec)
 
@@ -55,7 +56,7 @@ class Call(Generic[S]):
     @property
     def declared(self) -> str:
         """Return the body and the declared name: what all calls of one step in one body have in common."""
-        return f"{self.path.rpartition('/')[0]}/{self.spec.name}"
+        return f"{body_of(self.path)}/{self.spec.name}"
 
     @property
     def plan_accepted(self) -> bool:

@@ -11,6 +11,7 @@ import hashlib
 import unicodedata
 
 from milepost.errors import BadName
+from milepost.records.naming import ENDS_A_KEY, last_part
 
 NAME_LENGTH_MAX = 200
 """Characters of a run id, a step name or a key="""
@@ -57,7 +58,7 @@ def _prefixed(part: bytes) -> bytes:
 
 def name_in(path: str) -> str:
     """Return the declared name in a path's last part: `a/match[INV-7]#2` → `match`."""
-    return path.rpartition("/")[2].partition("[")[0].partition("#")[0]
+    return last_part(path).partition("[")[0].partition("#")[0]
 
 
 def checked_name(what: str, name: object) -> str:
@@ -81,6 +82,14 @@ def checked_step_name(what: str, name: object) -> str:
     used = sorted(set(text) & set("/[]#"))
     if used:
         raise BadName(what=what, name=text[:80], reason=f"it contains {' '.join(used)}, which separate names in a path")
+    return text
+
+
+def checked_item_key(what: str, name: object) -> str:
+    """As `checked_name`; also refuses what would end the key early in a path. It may be a URL or a file."""
+    text = checked_name(what, name)
+    if ENDS_A_KEY.search(text):
+        raise BadName(what=what, name=text[:80], reason="it contains ']' before '/', where a path would go on")
     return text
 
 

@@ -42,6 +42,7 @@ from milepost.records.model import (
     VersionsNoted,
     WaitRecorded,
 )
+from milepost.records.naming import body_of
 
 
 @dataclass(slots=True)
@@ -125,8 +126,7 @@ class Snapshot:
 
     def counts(self, path: str) -> bool:
         """Say whether a record still counts: no step around it is verified."""
-        while "/" in path:
-            path = path.rpartition("/")[0]
+        while path := body_of(path):
             outer = self.steps.get(path)
             if outer is not None and outer.status is Checkpoint.VERIFIED:
                 return False
@@ -136,14 +136,14 @@ class Snapshot:
         state = self.steps.get(path)
         if state is None:
             state = self.steps[path] = StepState(path)
-            self.children.setdefault(path.rpartition("/")[0], []).append(path)
+            self.children.setdefault(body_of(path), []).append(path)
         return state
 
     def effect_state(self, path: str) -> EffectState:
         state = self.effects.get(path)
         if state is None:
             state = self.effects[path] = EffectState(path)
-            self.children.setdefault(path.rpartition("/")[0], []).append(path)
+            self.children.setdefault(body_of(path), []).append(path)
         return state
 
     def act_on(self, approvals: dict[str, ApprovalState], path: str) -> None:
@@ -161,8 +161,7 @@ class Snapshot:
 
     def _brought(self, path: str) -> None:
         self._segment_brought = True
-        while "/" in path:
-            path = path.rpartition("/")[0]
+        while path := body_of(path):
             if path in self.steps:
                 self.steps[path].progressed = True
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from milepost.records.frozen import frozen_by_name
+from milepost.records.naming import body_of
 from milepost.records.statuses import ENDED as ENDED
 from milepost.records.statuses import Checkpoint as Checkpoint
 from milepost.records.statuses import Outcome as Outcome
@@ -80,7 +81,7 @@ class Record:
     def chain(self) -> str:
         """Return the path of the body in whose chain this record stands; '' is the task's own."""
         path: str = getattr(self, "path", "")
-        return path.rpartition("/")[0]
+        return body_of(path) if "/" in path else ""
 
 
 def kind(name: str) -> Callable[[type[R]], type[R]]:

@@ -27,7 +27,7 @@ from milepost.errors import (
     UndeclaredWrite,
 )
 from milepost.protocol.call import Call
-from milepost.protocol.keys import checked_name
+from milepost.protocol.keys import checked_item_key
 from milepost.protocol.ops import Ended
 from milepost.protocol.questions import listed
 from milepost.protocol.spec import EffectSpec, StepSpec
@@ -188,7 +188,7 @@ class Scope:
                 reason="expected a str or an int",
                 hint=WHAT_KEYS_GIVE,
             )
-        return checked_name(f"key= of {spec.name}", str(value))
+        return checked_item_key(f"key= of {spec.name}", str(value))
 
     def _name(self, spec: AnySpec, item_key: str | None, branch: bool, encoded: bytes) -> str:
         name = spec.name

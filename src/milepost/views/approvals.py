@@ -10,6 +10,7 @@ from typing import Any
 from milepost.protocol.snapshot import Snapshot, format_time, parse_time
 from milepost.protocol.state import ApprovalState
 from milepost.records.model import QuestionKind
+from milepost.records.naming import body_of
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import asked
 from milepost.stores.contract import QuestionRow
@@ -81,7 +82,7 @@ def _why(given: dict[str, Any]) -> str:
 def waiting_calls(s: Snapshot, body: str) -> Iterator[tuple[str, str, str]]:
     """Yield the calls of a body that have no record but an approval: path, how it stands, what is said about it."""
     for path, state in s.approvals.items():
-        if path.rpartition("/")[0] == body and path not in s.effects and path not in s.steps:
+        if body_of(path) == body and path not in s.effects and path not in s.steps:
             yield path, _stands(state), said_of(state)
 
 

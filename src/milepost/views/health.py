@@ -28,6 +28,7 @@ from milepost.records.model import (
     StepVerified,
     WaitRecorded,
 )
+from milepost.records.naming import body_of
 from milepost.runtime.opening import Opened
 
 FAILURES_MAX = 20
@@ -88,7 +89,7 @@ class _Fold:
         kept = (inner[0] + more[0], inner[1] + more[1])
         self.done[path] = kept
         while path:
-            path = path.rpartition("/")[0]
+            path = body_of(path)
             held = self.done.get(path, (0.0, Decimal(0)))
             self.done[path] = (held[0] + more[0], held[1] + more[1])
 

@@ -11,6 +11,7 @@ from milepost.protocol.keys import name_in
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.model import EffectShadowed, Outcome
+from milepost.records.naming import body_of, last_part, parts_of
 from milepost.runtime.opening import Opened
 from milepost.views.approvals import said_of, waiting_calls
 from milepost.views.summaries import outcome_marks
@@ -188,7 +189,7 @@ def shown_lines(rows: Sequence[Row], *, every: bool, opened: Container[str] = ()
     """
     inside: dict[str, list[Row]] = {}
     for row in rows:
-        inside.setdefault(row.path.rpartition("/")[0], []).append(row)
+        inside.setdefault(body_of(row.path), []).append(row)
     return list(_shown(inside, [""], lambda name: every or name in opened))
 
 
@@ -198,7 +199,7 @@ def _shown(inside: dict[str, list[Row]], bodies: Sequence[str], is_open: Callabl
     for group in _groups(rows, across=len(bodies) > 1):
         if len(group) <= ITEMS_MAX or is_open(_names(group[0].path)):
             for row in group:
-                yield _line(row, row.path if len(bodies) > 1 else row.path.rpartition("/")[2])
+                yield _line(row, row.path if len(bodies) > 1 else last_part(row.path))
                 yield from _shown(inside, [row.path], is_open)
         else:
             yield _counted(group)
@@ -206,7 +207,7 @@ def _shown(inside: dict[str, list[Row]], bodies: Sequence[str], is_open: Callabl
 
 
 def _names(path: str) -> str:
-    return "/".join(name_in(part) for part in path.split("/"))
+    return "/".join(name_in(part) for part in parts_of(path))
 
 
 def _groups(rows: Sequence[Row], *, across: bool) -> Iterable[list[Row]]:

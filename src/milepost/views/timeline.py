@@ -32,6 +32,7 @@ from milepost.records.model import (
     StepVerified,
     WaitRecorded,
 )
+from milepost.records.naming import parts_of
 from milepost.runtime.opening import Opened
 from milepost.views.data import as_data
 
@@ -155,7 +156,7 @@ class _Fold:
     # ── bars ──
 
     def row_of(self, path: str, kind: str) -> Row:
-        names = tuple(name_in(part) for part in path.split("/"))
+        names = tuple(name_in(part) for part in parts_of(path))
         row = self.rows.get(names)
         if row is None:
             row = self.rows[names] = Row(names[-1], len(names) - 1, kind)
