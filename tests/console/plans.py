@@ -138,7 +138,7 @@ def fill(location: str) -> None:
     hostile.options(store=store, shadow=True).run("hostile-shadow", text=HOSTILE)
     with suppress(ApprovalNeeded):
         remind.options(store=store, seal_key=b"a key that the console does not have").run("sealed", people=["Ana"])
-    for name in ("pays-1", "pays-2", "pays-3"):
+    for name in ("pays-1", "pays-2", "pays-3", "pays-4"):
         with suppress(ApprovalNeeded):
             settle.options(store=store).run(name, people=["Ana"])
     for name in (

@@ -170,6 +170,20 @@ def test_two_must_approve_and_only_those_who_may(named: Console) -> None:
         assert send_answer(ana, question=question, choice="decline").status_code == 409
 
 
+def test_a_decline_is_no_approval(named: Console) -> None:
+    """Ana approved, Ben declined: one of two approved, and nobody is said to have done what the other did."""
+    with closing(signed_in(named, ANA)) as ana, closing(signed_in(named, BEN)) as ben:
+        question = question_of(ana, "pays-4")
+        assert send_answer(ana, question=question, choice="approve").status_code == 303
+        assert send_answer(ben, question=question, choice="decline").status_code == 303
+        page = Parts(ana.get("/question", params={"id": question}).text).text
+        assert "1 of 2 approvals" in page
+        assert "Decline by ben@example" in page
+        assert "Approve by ana@example" in page
+        table = Parts(ana.get("/run", params={"id": "pays-4"}).text).text
+        assert "declined by ana@example" not in table
+
+
 def buttons(client: httpx.Client, path: str, values: dict[str, str]) -> set[str]:
     """Return the choices that a page offers to somebody."""
     tags = Parts(client.get(path, params=values).text).tags
