@@ -42,7 +42,7 @@ class Row:
 
     @property
     def depth(self) -> int:
-        return self.path.count("/")
+        return len(parts_of(self.path)) - 1
 
 
 def steps(opened: Opened) -> list[Row]:
