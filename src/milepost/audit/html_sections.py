@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from milepost.audit.account import Account, Sends, is_stop, record_of
 from milepost.audit.contents import Heading, who
@@ -87,9 +88,14 @@ def _start_facts(heading: Heading, started: RunStarted) -> Iterator[tuple[str, s
     if started.promotion:
         yield "promoted by", f"run {started.promotion}"
     if started.limits:
-        yield "limits", ", ".join(f"{name} {value}" for name, value in sorted(started.limits.items()))
+        yield "limits", ", ".join(_limit(name, value) for name, value in sorted(started.limits.items()))
     if started.forked_from:
         yield "forked from", f"{started.forked_from} before {started.forked_at}, family {heading.family}"
+
+
+def _limit(name: str, value: Any) -> str:
+    """Say one limit; a rate is the only one that is not a single value."""
+    return f"{name} {value['count']} in {value['per_s']:g} s" if isinstance(value, Mapping) else f"{name} {value}"
 
 
 def _ended(account: Account) -> str:

@@ -26,6 +26,8 @@ from milepost.runtime.verify import verify_run
 from milepost.views.opened import now_text, seal_key
 from milepost.views.words import counted
 
+UNSET = "Unset MILEPOST_SEAL_KEY and try again: this run was sealed without a key."
+
 
 class OneOrTheOther(click.Group):
     """`audit RUN` exports; `audit verify FILE` checks. A run called like a command: `audit export RUN`."""
@@ -59,7 +61,7 @@ def command() -> None:
 @command.command("export")
 @click.argument("run_id", metavar="RUN", type=RUN)
 @click.option("--format", "form", type=click.Choice(list(FORMS)), help="jsonl when FILE does not say otherwise.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; stdout when left out.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; stdout when left out, or -.")
 @click.option("--with-artifacts", is_flag=True, help="Carry inputs, requests, outputs and evidence, up to 64 KiB each.")
 @json_option
 def export(run_id: str, form: str | None, output: Path | None, with_artifacts: bool, as_json: bool) -> int:
@@ -76,7 +78,7 @@ def export(run_id: str, form: str | None, output: Path | None, with_artifacts: b
     heading = heading_of_run(row, verdicts, at=now_text(), by=me(), with_artifacts=with_artifacts)
     chosen = form or (output.suffix.removeprefix(".") if output and output.suffix[1:] in FORMS else "jsonl")
     lines = Export(store, heading, row.cancel).lines(seal_key())
-    if output is None:
+    if output is None or str(output) == "-":
         _to_stdout(lines, chosen)
     else:
         with _told(output, "written"):
@@ -130,7 +132,8 @@ def verify(file: Path, as_json: bool) -> int:
     if checked.missing_key is not None:
         if as_json:
             return AuditUnproven.exit_status
-        raise AuditUnproven(file=file, reason=checked.missing_key)
+        unset = {"hint": UNSET} if checked.heading.seal_name is None else {}
+        raise AuditUnproven(file=file, reason=checked.missing_key, **unset)
     return 0 if checked.heading.proven else RefusedError.exit_status
 
 

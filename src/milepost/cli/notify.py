@@ -10,7 +10,7 @@ from milepost.cli.opened import the_store
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
 from milepost.cli.people import the_notifier
-from milepost.errors import UnavailableError
+from milepost.errors import MisuseError, UnavailableError
 from milepost.notify.channels import Channel
 from milepost.notify.delivery import Notifier, channel_list, still_failing, trouble_of
 from milepost.notify.message import trial_message
@@ -20,6 +20,7 @@ from milepost.views.words import clock_time, counted
 
 SHOWN_MAX = 50
 """Notifications shown, the newest; --json has all of them."""
+NOBODY = "milepost.toml has no [notify] with urls or command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class _Tried:
 def command(is_test: bool, sends: bool, again: bool, as_json: bool) -> int:
     """Show the notifications about questions: sent, waiting, failed, with their attempts and last error.
 
-    Where they go stands in [notify] of milepost.toml. A test that reaches not every channel exits with 6.
+    Where they go stands in [notify] of milepost.toml. A test that reaches not every channel exits with 6, one of
+    no channel at all with 2.
 
     \b
     Example:
@@ -60,7 +62,7 @@ def _show(notifier: Notifier, as_json: bool) -> int:
         emit({"channels": [_channel(way) for way in ways], "notifications": [asdict(row) for row in rows]})
         return 0
     if not ways:
-        note("Nobody is told: milepost.toml has no [notify] with urls or command.")
+        note(f"Nobody is told: {NOBODY}.")
     for way in ways:
         note(f"channel {way.name}" + (f": {way.trouble}" if way.trouble else ""))
     if rows:
@@ -85,12 +87,12 @@ def _test(notifier: Notifier, as_json: bool) -> int:
     """Send a test message through every channel; nothing is recorded."""
     timeout_s = notifier.config.notify.timeout.total_seconds()
     ways, message = channel_list(notifier.ways), trial_message(now_text())
+    if not ways:
+        raise MisuseError(reason=NOBODY, hint="Add urls or a command; docs/watching.md shows how.")
     errors = {way.name: trouble_of(way, message, timeout_s) for way in ways}
     tried = [_Tried(name, not error, error) for name, error in errors.items()]
     if as_json:
         emit({"channels": [asdict(one) for one in tried]})
-    elif not ways:
-        note("Nobody is told: milepost.toml has no [notify] with urls or command.")
     else:
         table(("channel", "", "error"), [(one.channel, "ok" if one.ok else "failed", one.error) for one in tried])
     return 0 if all(one.ok for one in tried) else UnavailableError.exit_status

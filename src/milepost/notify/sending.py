@@ -92,7 +92,8 @@ def _run(channel: Channel, message: Message, timeout_s: float) -> str:
                 os.killpg(process.pid, signal.SIGKILL)
             return f"the command did not end within {timeout_s:g} s"
     last = inert(said.decode("utf-8", "replace").strip().rpartition("\n")[2])
-    return "" if process.returncode == 0 else f"the command ended with status {process.returncode}: {last}"
+    ended = f"the command ended with status {process.returncode}" + (f": {last}" if last else "")
+    return "" if process.returncode == 0 else ended
 
 
 def without_secrets(text: str, url: str) -> str:

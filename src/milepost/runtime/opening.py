@@ -15,6 +15,7 @@ from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMiss
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.unread import fold_start_unread
 from milepost.records.model import QuestionAsked, Record, RunResumed, StepStarted, StepVerified
+from milepost.records.naming import parts_of
 from milepost.records.rows import AnswerRow
 from milepost.records.seal import Place, Sealed, Sealer, key_name
 from milepost.records.written import decode_record
@@ -22,6 +23,7 @@ from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, RunRow, Store, StoredRecord
 
 _FEW = frozenset((RunResumed.kind, QuestionAsked.kind))
+UNSET_KEY = "Unset MILEPOST_SEAL_KEY for this run: it was started without a key, and goes on without one."
 READS_MAX = 5
 """Readings of a journal that somebody is writing, before what does not fit together is believed."""
 
@@ -107,8 +109,9 @@ def check_key(row: RunRow, seal_key: bytes | None) -> None:
     if key_name(seal_key) != row.seal_name:
         found = f"the key given is {key_name(seal_key)}" if seal_key is not None else "no key is given"
         if row.seal_name is None:
-            found = "but the run was started without a key"
-        raise SealKeyMissing(run_id=row.run_id, key_name=row.seal_name or "none", found=found)
+            reason = "a key is given, and the run was started without one"
+            raise SealKeyMissing(run_id=row.run_id, key_name="none", found=reason, hint=UNSET_KEY)
+        raise SealKeyMissing(run_id=row.run_id, key_name=row.seal_name, found=found)
 
 
 def _check_places(opened: Opened, places: Sequence[Place]) -> None:
@@ -189,7 +192,7 @@ def decoded(sealer: Sealer, line: StoredRecord) -> Record:
 
 def _read_unfinished(store: Store, opened: Opened) -> None:
     """Read the chains that are not inside a verified step, outer ones first, and fold everything in order again."""
-    inner = sorted(opened.chains_there - {""}, key=lambda chain: chain.count("/"))
+    inner = sorted(opened.chains_there - {""}, key=lambda chain: len(parts_of(chain)))
     found = False
     for chain in inner:
         if opened.snapshot.counts(f"{chain}/"):

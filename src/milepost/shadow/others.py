@@ -95,7 +95,12 @@ def _file(path: Path) -> Other:
 
 
 def _csv(text: str) -> Iterator[Write]:
-    for row in csv.DictReader(text.splitlines(keepends=True), restkey="", strict=True):
+    rows = csv.DictReader(text.splitlines(keepends=True), restkey="", strict=True)
+    heading = rows.fieldnames or ()
+    twice = next((name for number, name in enumerate(heading) if name in heading[:number]), None)
+    if twice is not None:
+        raise ValueError(f"two columns are called {twice!r}")
+    for row in rows:
         if "" in row or None in row.values():
             raise ValueError(f"a row has not as many fields as the heading: {next(iter(row.values()))!r} …")
         yield _named(dict(row))

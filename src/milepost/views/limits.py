@@ -24,7 +24,7 @@ def limit_words(limits: Limits | None) -> list[str]:
 
 _SAID: Mapping[str, Callable[[Any], str]] = {
     "resumes": lambda count: counted(count, "resume"),
-    "cost": lambda amount: f"{Decimal(str(amount)):f} cost",
+    "cost": lambda amount: f"a cost of {Decimal(str(amount)):f}",
     "tokens": lambda count: f"{count:,} tokens",
     "wall": lambda time: f"{lasting(time.total_seconds())} since the first start",
     "same_error": lambda count: f"the same error {counted(count, 'time')} in a row",

@@ -78,6 +78,24 @@ def test_without_a_file_it_goes_to_stdout(done: Shell) -> None:
     assert done.run("audit", "verify", "piped", "--json").json["ok"] is True
 
 
+def test_a_dash_is_stdout_and_no_file(done: Shell) -> None:
+    assert done.run("audit", "october", "--output", "-").out.startswith('{"line":1')
+    assert not (done.folder / "-").exists()
+
+
+KEY = "another key of sixteen bytes"
+
+
+def test_what_cannot_be_told_has_one_status_and_says_what_helps(done: Shell) -> None:
+    """A key where the run has none: neither the run nor the file is refused, and the key is what is too much."""
+    for words in (("verify", "october"), ("audit", "verify", "october.jsonl")):
+        done.run("audit", "october", "--output", "october.jsonl")
+        told = done.run(*words, MILEPOST_SEAL_KEY=KEY)
+        assert (told.status, "cannot tell" in told.out, "Unset MILEPOST_SEAL_KEY" in told.err) == (7, True, True)
+    refused = done.run("resume", "october", MILEPOST_SEAL_KEY=KEY)
+    assert (refused.status, "Unset MILEPOST_SEAL_KEY" in refused.err) == (3, True)
+
+
 def test_an_altered_file_is_refused_by_line_and_name(done: Shell) -> None:
     """Exit status 3; the line and what it is are told."""
     done.run("audit", "october", "--output", "october.jsonl")

@@ -181,6 +181,13 @@ def test_a_test_message_says_which_channel_works(shell: Shell, hook: Callable[..
     assert there.taken[0]["title"] == "Milepost: a test"
 
 
+def test_a_test_of_no_channel_is_no_success(shell: Shell) -> None:
+    """Somebody ran it to be sure that people will hear of questions."""
+    _asks(shell)
+    ended = shell.run("notify", "--test")
+    assert (ended.status, "no [notify]" in ended.err) == (2, True)
+
+
 def test_a_wrong_setting_stops_no_run(shell: Shell) -> None:
     """The question is what counts: a typo in milepost.toml is told beside it."""
     (shell.folder / "milepost.toml").write_text("[notify]\nurlz = []\n", encoding="utf-8")

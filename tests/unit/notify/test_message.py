@@ -43,6 +43,14 @@ def test_an_approval_says_who_may_approve() -> None:
     assert _said(row).data["approvers"] == ["finance", "ana@host"]
 
 
+def test_the_data_for_a_command_is_inert_as_well() -> None:
+    """The command prints it, or hands it on to a page."""
+    raw = "pay \u202e7\x1b[2J"
+    told = _said(_row(sentence=raw, approvers=[raw])).data
+    assert told["approvers"] == ["pay \\u202e7\\x1b[2J"]
+    assert told["sentence"].startswith("pay \\u202e7\\x1b[2J")
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -324,7 +324,7 @@ def test_a_check_says_how_much_was_used(desk: Desk) -> None:
 def test_a_map_says_what_a_task_may_use() -> None:
     """The role definition holds what it may cost, readable before it runs."""
     limits = Limits(resumes=5, cost="2.50", wall=timedelta(days=2), same_error=3, sends=Rate(30, MINUTE))
-    said = ["5 resumes", "2.50 cost", "2 d since the first start", "the same error 3 times in a row"]
+    said = ["5 resumes", "a cost of 2.50", "2 d since the first start", "the same error 3 times in a row"]
     assert limit_words(limits) == [*said, "30 sends in 1 min (waits)"]
     assert limits_from(limits.to_json()) == replace(limits, cost="2.50")
 
