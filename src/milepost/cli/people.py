@@ -14,6 +14,7 @@ from milepost.config import Config, load_config
 from milepost.errors import BadConfig, MilepostError
 from milepost.notify.delivery import Notifier, still_failing
 from milepost.notify.outbox import Outbox, outbox_path
+from milepost.protocol.questions import ended
 from milepost.stores.contract import Diagnosis, Store
 from milepost.views.opened import now
 from milepost.views.words import counted
@@ -43,7 +44,7 @@ def tell_people(store: Store, settings: Config | BadConfig) -> None:
             raise settings
         delivery = Notifier(store, settings, now=now, environ=os.environ).deliver(within=WITHIN)
     except MilepostError as error:
-        note(f"nobody was told of the question: {error}. {error.hint}")
+        note(f"nobody was told of the question: {ended(str(error))} {error.hint}")
         return
     if delivery.sent:
         note(f"told: {', '.join(sorted(set(delivery.sent)))}")
@@ -55,7 +56,7 @@ def note_failing(store: Store) -> None:
     """Say when notifications have not reached anybody."""
     found = diagnosis(store)
     if not found.ok:
-        note(f"{found.found}. {found.hint}")
+        note(f"{ended(found.found)} {found.hint}")
 
 
 def diagnosis(store: Store) -> Diagnosis:

@@ -22,8 +22,10 @@ from milepost.notify.message import Message, Reason, bundle_message
 from milepost.notify.outbox import Claim, Notification, Outbox, State, outbox_path
 from milepost.notify.sending import send
 from milepost.protocol.failure import error_record
+from milepost.protocol.questions import ended
 from milepost.protocol.snapshot import parse_time
 from milepost.runtime.clock import SystemClock
+from milepost.runtime.shown import altered
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow, Store
 
@@ -77,12 +79,13 @@ class Notifier:
         return min([*again, *([later] if later is not None else [])], default=None)
 
     def _open(self) -> list[QuestionRow]:
-        """Return the open questions of every run whose questions can be trusted; of the others `resume` tells."""
+        """Return the open questions that can be trusted; of the others `inbox` and `resume` tell."""
         found: list[QuestionRow] = []
         for run_id in sorted({row.run_id for row in self.store.questions()}):
             with suppress(RefusedError):
                 found += unanswered(self.store, run_id)
-        return found
+        refused = altered(self.store, found)
+        return [row for row in found if row.question_id not in refused]
 
     def _parcels(self) -> list[Parcel]:
         """Note what is due, let go of what is answered, and return what may be sent now."""
@@ -158,7 +161,7 @@ def trouble_of(channel: Channel, message: Message, timeout_s: float) -> str:
     try:
         return send(channel, message, timeout_s)
     except MilepostError as error:
-        return f"{error}. {error.hint}"
+        return f"{ended(str(error))} {error.hint}"
     except Exception as error:  # noqa: BLE001 – a plugin of apprise may raise anything; the question must not be lost
         return f"sending raised {error_record(error).type}"
 

@@ -6,9 +6,11 @@ import json
 import multiprocessing
 import os
 import socket
+import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from email import message_from_bytes
 from email.policy import default
@@ -21,7 +23,7 @@ from cli_shell import RAW, Shell
 from hooks import Hook
 
 from milepost.config import Config, NotifyConfig
-from milepost.notify.delivery import Notifier
+from milepost.notify.delivery import Delivery, Notifier
 from milepost.notify.message import Reason
 from milepost.protocol.snapshot import parse_time
 from milepost.stores.sqlite.store import SqliteStore
@@ -252,6 +254,14 @@ def test_what_is_answered_is_not_told_any_more(asking: SqliteStore, shell: Shell
     notifier.deliver()
     assert there.taken == []
     assert _rows(notifier) == [("asked", "dropped", 1)]
+
+
+def test_a_question_in_other_words_than_the_run_asks_is_not_told(asking: SqliteStore) -> None:
+    """Somebody who can write to the store would have our name put to it."""
+    notifier = _notifier(asking, Times(asking), command=("true",))
+    with closing(sqlite3.connect(asking.path)) as store, store:
+        store.execute("update questions set sentence = 'Is all well?'")
+    assert notifier.deliver() == Delivery()
 
 
 def _deliver(location: str, url: str, barrier: Any) -> None:

@@ -16,6 +16,7 @@ from milepost.errors import AnswerRefused, MilepostError, NotEncodable
 from milepost.records.canonical import canonical, parse
 from milepost.records.identity import Identity
 from milepost.runtime.answering import answer_question, asked, find_question, settling
+from milepost.runtime.shown import check_shown
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow
 from milepost.views.approvals import approval_object
@@ -56,6 +57,7 @@ def question_data(console: Console, row: QuestionRow) -> dict[str, Any]:
         "closed": row.closed,
     }
     try:
+        check_shown(console.store, row)
         found["evidence"] = evidence_of(console.store, row)
         found["editable"] = _editable(found["evidence"])
         found["parts"] = evidence_parts(found["evidence"])
