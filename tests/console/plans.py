@@ -112,6 +112,17 @@ def remind(people: list[str]) -> int:
     return len(mail.map(people))
 
 
+@effect(key=lambda to, amount: f"refund-{to}", approve="before", next="Nothing.")
+def refund(key: Key, to: str, amount: int) -> None:
+    return None
+
+
+@task(model="small-1")
+def refunds(people: list[str]) -> int:
+    refund(people[0], amount=100)
+    return len(people)
+
+
 # ── filling a store ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -141,17 +152,10 @@ def fill(location: str) -> None:
     for name in ("pays-1", "pays-2", "pays-3", "pays-4"):
         with suppress(ApprovalNeeded):
             settle.options(store=store).run(name, people=["Ana"])
-    for name in (
-        "clicks-1",
-        "clicks-2",
-        "clicks-3",
-        "clicks-4",
-        "clicks-5",
-        "edits-1",
-        "edits-2",
-        "edits-3",
-        "edits-4",
-    ):
+    for name in ("edits-1", "edits-2", "edits-3", "edits-4"):
+        with suppress(ApprovalNeeded):
+            refunds.options(store=store).run(name, people=["Ana"])
+    for name in ("clicks-1", "clicks-2", "clicks-3", "clicks-4", "clicks-5"):
         with suppress(ApprovalNeeded):
             remind.options(store=store).run(name, people=["Ana & <b>Ben</b>"])
     for name, count in (("reminds", 4), ("edits-many", 2)):

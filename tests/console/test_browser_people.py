@@ -100,7 +100,7 @@ def test_a_changed_request_is_edited_and_never_approved_as_it_was(window: Visit,
     keys.press("Enter")
     keys.press("Backspace")
     assert page.get_by_role("button", name="Approve").is_enabled()
-    editor.fill('{"to": "Ben"}')
+    editor.fill('{"amount": 1, "to": "Ana"}')
     assert page.get_by_text("You changed the request").is_visible()
     assert [page.get_by_role("button", name=name).is_enabled() for name in ("Approve", "Edit", "Decline")] == [
         False, True, False,
@@ -108,7 +108,7 @@ def test_a_changed_request_is_edited_and_never_approved_as_it_was(window: Visit,
     page.get_by_label("Note").press("Enter")
     page.get_by_role("button", name="put back what was asked").click()
     assert page.get_by_role("button", name="Approve").is_enabled()
-    editor.fill('{"to": "Ben"}')
+    editor.fill('{"amount": 1, "to": "Ana"}')
     page.get_by_label("Note").press("Enter")
     assert visitor.get("/question.json", params={"id": question}).json()["answer"] is None
     page.get_by_role("button", name="Edit").click()

@@ -21,7 +21,7 @@ def is_open(client: httpx.Client, question: str) -> bool:
 
 
 @pytest.mark.parametrize("choice", ["approve", "decline"])
-@pytest.mark.parametrize("request_", ['{"to": "Eve"}', "{", "null", "{}"])
+@pytest.mark.parametrize("request_", ['{"amount": 1, "to": "Ana"}', "{", "null", "{}"])
 def test_a_changed_request_is_nothing_to_approve_or_decline(visitor: httpx.Client, choice: str, request_: str) -> None:
     """An edit that is dropped would send what its author took out of it: 100 instead of 1."""
     question = question_of(visitor, "edits-1")
@@ -41,8 +41,9 @@ def test_a_request_that_stands_as_it_was_shown_goes_with_any_choice(visitor: htt
 
 def test_an_edit_is_recorded_as_one(visitor: httpx.Client) -> None:
     question = question_of(visitor, "edits-3")
-    request = json.dumps({**shown_arguments(visitor, question), "to": "Ben"})
-    assert send_answer(visitor, question=question, choice="edit", request=request).status_code == 303
+    request = json.dumps({**shown_arguments(visitor, question), "amount": 1})
+    answer = send_answer(visitor, question=question, choice="edit", request=request)
+    assert answer.status_code == 303, answer.text
     found = visitor.get("/question.json", params={"id": question}).json()
     assert found["answer"]["choice"] == "edit"
 
