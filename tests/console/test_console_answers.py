@@ -21,7 +21,7 @@ def is_open(client: httpx.Client, question: str) -> bool:
 
 
 @pytest.mark.parametrize("choice", ["approve", "decline"])
-@pytest.mark.parametrize("request_", ['{"amount": 1, "to": "Ana"}', "{", "null", "{}"])
+@pytest.mark.parametrize("request_", ['{"amount": 1, "to": "Ana"}', "", "{", "null", "{}"])
 def test_a_changed_request_is_nothing_to_approve_or_decline(visitor: httpx.Client, choice: str, request_: str) -> None:
     """An edit that is dropped would send what its author took out of it: 100 instead of 1."""
     question = question_of(visitor, "edits-1")
@@ -57,6 +57,16 @@ def test_what_goes_with_one_answer_goes_with_no_batch(visitor: httpx.Client) -> 
     assert answer.status_code == 409
     assert "one question" in answer.text
     assert all(is_open(visitor, question["question_id"]) for question in asked)
+
+
+@pytest.mark.parametrize("beside", [{"ref": "R-1"}, {"result": "1"}])
+def test_what_a_choice_does_not_take_is_not_left_out_in_silence(visitor: httpx.Client, beside: dict[str, str]) -> None:
+    """Somebody who names the provider's reference does not mean that nothing arrived."""
+    question = question_of(visitor, "asks-1")
+    answer = send_answer(visitor, question=question, choice="not-applied", **beside)
+    assert answer.status_code == 409
+    assert f"takes no {next(iter(beside))}" in answer.text
+    assert is_open(visitor, question)
 
 
 def test_a_form_sent_by_no_button_decides_nothing(visitor: httpx.Client) -> None:

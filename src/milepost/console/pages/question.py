@@ -131,8 +131,12 @@ def _answer_one(
 
 
 def _beside(question_id: str, form: Mapping[str, Sequence[str]], *, alone: bool) -> dict[str, str | None]:
-    """Return what came with a choice. Raises: AnswerRefused when several questions would have to share it."""
-    found = {name: _one(form, name) or None for name in ("ref", "result", "request")}
+    """Return what came with a choice. Raises: AnswerRefused when several questions would have to share it.
+
+    A field left empty says nothing, but for the request: there it is what somebody made of what was shown.
+    """
+    found = {name: _one(form, name) or None for name in ("ref", "result")}
+    found["request"] = _one(form, "request") if "request" in form else None
     if not alone and any(found.values()):
         reason = "a reference, a result or a request goes with one question; answer it on its own page"
         raise AnswerRefused(question_id=question_id, reason=reason)
