@@ -80,11 +80,16 @@ def shows_a_mark(pid: int) -> bool:
     with suppress(OSError):
         if any(entry.startswith(f"{RUN_VARIABLE}=".encode()) for entry in _environ_of(pid)):
             return True
-        for entry, _ in zip(os.scandir(f"/proc/{pid}/fd"), range(_OPEN_FILES_MAX), strict=False):
-            with suppress(OSError):
-                if os.readlink(entry.path).startswith(f"/memfd:{_MARK}"):
-                    return True
+        with os.scandir(f"/proc/{pid}/fd") as found:
+            return any(_is_mark(entry.path) for entry, _ in zip(found, range(_OPEN_FILES_MAX), strict=False))
     return False
+
+
+def _is_mark(path: str) -> bool:
+    try:
+        return os.readlink(path).startswith(f"/memfd:{_MARK}")
+    except OSError:
+        return False  # closed since it was listed
 
 
 def _environ_of(pid: int) -> list[bytes]:
