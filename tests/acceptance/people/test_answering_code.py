@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli_shell import Shell
 
-PLAN = '''
+PLAN = """
 import sys
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ def pay(key: Key, who: str, amount: int) -> str:
 @task
 def payday() -> str:
     return pay("ada", 10)
-'''
+"""
 
 
 def test_a_plan_that_lies_in_wait_for_an_answer_does_not_change_it(shell: Shell) -> None:
