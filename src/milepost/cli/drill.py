@@ -33,7 +33,9 @@ FUNCTIONS = ("observe", "setup", "teardown")
 @click.option("--teardown", metavar=FUNCTION, help="Called when a world is over.")
 @click.option("--points", default="all", metavar="all|N", help="How many trials of each kind, drawn with --seed.")
 @click.option("--point", "only", multiple=True, metavar="POINT", help="Replay one trial, as a report names it.")
-@click.option("--at-once", "workers", default=2, type=click.IntRange(1, 64), help="Worlds at once (default 2).")
+@click.option(
+    "--at-once", "--jobs", "workers", default=2, type=click.IntRange(1, 64), help="Worlds at once (default 2)."
+)
 @click.option("--seed", default=0, help="Which trials --points N draws.")
 @click.option("--ignore", multiple=True, metavar="[STEP]$.FIELD", help="A field that is not compared: model text.")
 @click.option("--allow", multiple=True, metavar="STEP[:KIND]", help="A step whose sockets, processes, files are meant.")
