@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -21,14 +20,14 @@ from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.records.seal import checked_key, seal_key_in
 from milepost.runtime import leases
 from milepost.runtime.active import Options, RunOptions
-from milepost.runtime.adrive import awaitable
+from milepost.runtime.awaiting import awaitable, map_calls_async
 from milepost.runtime.children import refuse_strangers
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.context import here_or_refused
 from milepost.runtime.drive import drive_call
 from milepost.runtime.fork import fork_run
 from milepost.runtime.guard import refuse_plain
-from milepost.runtime.map import map_calls, map_calls_async, named_calls
+from milepost.runtime.map import map_calls, named_calls
 from milepost.runtime.registry import register_call
 from milepost.runtime.scope import Scope, current, here, on_a_loop
 from milepost.runtime.start import Inputs, run_task, run_task_async
@@ -99,6 +98,8 @@ class Step(_Callable, Generic[P, R]):
         scope = current.get()
         if scope is None:
             _outside(self.spec.name)
+            import asyncio
+
             return asyncio.to_thread(self.spec.function, *args, **kwargs)
         return awaitable(scope.begin(self.spec, args, kwargs))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import signal
 from collections.abc import Coroutine
@@ -28,6 +27,7 @@ from milepost.errors import (
 from milepost.protocol.failure import error_record
 from milepost.protocol.spec import TaskSpec
 from milepost.runtime.children import keep_orphans
+from milepost.runtime.loops import cancellations
 from milepost.stores.contract import Store
 from milepost.views.checkpoint import result_data
 from milepost.views.opened import read_whole, stands
@@ -67,7 +67,7 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
         if isinstance(error, QuestionError):
             _tell_people(store, settings)
         return tell(error, as_json=how.as_json, **about, status=_status(store, run_id))
-    except (KeyboardInterrupt, SystemExit, asyncio.CancelledError) as error:
+    except _endings() as error:
         told = _ended_by(store, run_id, error)
         return tell(told, as_json=how.as_json, **about, status=_status(store, run_id))
     _show_result(task.spec, result, about, how)
@@ -94,8 +94,15 @@ def _driven(task: AnyTask, run_id: str, inputs: Inputs | None) -> Any:
     return _awaited(started, run_id) if isinstance(task, AsyncTask) else started
 
 
+def _endings() -> tuple[type[BaseException], ...]:
+    """Return what ends a program, or a loop's task, and is no failure of the plan."""
+    return (KeyboardInterrupt, SystemExit, *cancellations())
+
+
 def _awaited(started: Coroutine[Any, Any, Any], run_id: str) -> Any:
     """Run an asynchronous task to its end on a loop of its own. Raises: LoopStopped when somebody stopped the loop."""
+    import asyncio  # here: synchronous tasks need none of it
+
     raised: list[RuntimeError] = []
 
     async def whole() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -55,7 +54,12 @@ def leaves_as_it_is(error: BaseException) -> bool:
 
     Everything else is one, `sys.exit()` too: the library a step calls does not end the program.
     """
-    return isinstance(error, (KeyboardInterrupt, CancelledError))
+    return isinstance(error, KeyboardInterrupt) or is_cancellation(error)
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Say whether asyncio cancelled; by name, so that a synchronous task need not import it."""
+    return any(k.__qualname__ == "CancelledError" and k.__module__ == "asyncio.exceptions" for k in type(error).__mro__)
 
 
 def _past_deadline(retry: Retry, failure: Failure, until: datetime) -> bool:

@@ -6,12 +6,11 @@ is parked until no body runs any more; then a signal unwinds all of them, and ev
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from milepost.errors import CorruptRecord, LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
 from milepost.protocol.ops import Artifact
@@ -24,6 +23,9 @@ from milepost.runtime.clock import Clock
 from milepost.runtime.journal import Entry, Journal
 from milepost.runtime.pacing import Pacing
 from milepost.stores.contract import LEASE_S, Lease, Store
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 @dataclass(frozen=True, slots=True)

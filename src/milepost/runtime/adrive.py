@@ -51,11 +51,6 @@ _THREADS_MAX = 64
 _pool = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="milepost-body")
 
 
-def awaitable(call: RuntimeCall) -> Coroutine[Any, Any, Any]:
-    """Return what brings a named call to its end when it is awaited."""
-    return call.scope.to_come(call.path, drive_call_async(call))
-
-
 async def drive_ahead_async(call: RuntimeCall) -> None:
     """As `drive_ahead`, without blocking the loop. Crash: the same."""
     call.scope.enter(call)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Bell:
@@ -32,6 +35,8 @@ class Bell:
 
     async def wait_async(self, ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
         """As `wait`, without blocking the loop."""
+        import asyncio  # who comes here has done so; a synchronous task needs none of it
+
         loop = asyncio.get_running_loop()
         deadline = None if timeout_s is None else loop.time() + timeout_s
         while True:

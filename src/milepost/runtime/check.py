@@ -5,7 +5,6 @@ Code between steps is replayed up to the first call without a checkpoint: that c
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from milepost.errors import MilepostError
@@ -15,7 +14,6 @@ from milepost.protocol.ops import Body, Ended, Steps
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import ENDED
 from milepost.runtime.active import ActiveRun, RunOptions
-from milepost.runtime.adrive import drive_async
 from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.drive import drive
 from milepost.runtime.guard import watch_over
@@ -73,7 +71,7 @@ def _looking(
 
 def _following(run: ActiveRun, call: RuntimeCall) -> str:
     """Replay the plan up to the first call without a checkpoint and name it."""
-    ended: Ended = asyncio.run(drive_async(_only_body(), run, call)) if run.task.is_async else _replayed(run, call)
+    ended = _replayed_on_a_loop(run, call) if run.task.is_async else _replayed(run, call)
     if isinstance(ended.error, Reached):
         return ended.error.what
     if ended.error is not None:
@@ -83,6 +81,15 @@ def _following(run: ActiveRun, call: RuntimeCall) -> str:
 
 def _only_body() -> Steps[Any]:
     return (yield Body())
+
+
+def _replayed_on_a_loop(run: ActiveRun, call: RuntimeCall) -> Ended:
+    import asyncio  # here: synchronous tasks need none of it
+
+    from milepost.runtime.adrive import drive_async
+
+    ended: Ended = asyncio.run(drive_async(_only_body(), run, call))
+    return ended
 
 
 def _replayed(run: ActiveRun, call: RuntimeCall) -> Ended:

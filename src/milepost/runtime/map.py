@@ -5,19 +5,14 @@ An item that people declined is a decision about that item: the others are carri
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
-from collections.abc import Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Iterable
 from typing import Any
 
 from milepost.errors import BadOption, Declined, Signal
-from milepost.runtime.adrive import drive_ahead_async, drive_call_async
 from milepost.runtime.drive import drive_ahead, drive_call
 from milepost.runtime.scope import AnySpec, RuntimeCall, Scope
-from milepost.runtime.shield import outlive
 
 CONCURRENCY_MAX = 256
 
@@ -37,10 +32,10 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
     Where items need approval, all of them are asked about first: none has to wait for another's answer.
     Raises: Declined once all others are done, with `results`: in the place of each item its result or its Declined.
     """
-    for call in calls if _ask_ahead(calls) else ():
+    for call in calls if asks_ahead(calls) else ():
         drive_ahead(call)
     if concurrency == 1 or len(calls) < 2:
-        return _without_declines(calls, [_outcome(call) for call in calls])
+        return without_declines(calls, [_outcome(call) for call in calls])
     results: list[Any] = [None] * len(calls)
     errors: list[BaseException] = []
     waiting = iter(range(len(calls)))
@@ -57,11 +52,13 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
             except BaseException as error:  # noqa: BLE001 – raised below, in the thread that called .map
                 errors.append(error)
 
+    from concurrent.futures import ThreadPoolExecutor  # here: what needs no threads need not wait for its import
+
     with ThreadPoolExecutor(min(concurrency, len(calls)), thread_name_prefix="milepost-map") as pool:
         for _ in range(min(concurrency, len(calls))):
             pool.submit(contextvars.copy_context().run, work)
-    _raise_first(calls, errors)
-    return _without_declines(calls, results)
+    raise_first(calls, errors)
+    return without_declines(calls, results)
 
 
 def _outcome(call: RuntimeCall) -> Any:
@@ -72,7 +69,7 @@ def _outcome(call: RuntimeCall) -> Any:
         return declined
 
 
-def _without_declines(calls: list[RuntimeCall], results: list[Any]) -> list[Any]:
+def without_declines(calls: list[RuntimeCall], results: list[Any]) -> list[Any]:
     """Return the results, or raise the first decline with all of them."""
     declined = next((result for result in results if isinstance(result, Declined)), None)
     if declined is None:
@@ -81,59 +78,11 @@ def _without_declines(calls: list[RuntimeCall], results: list[Any]) -> list[Any]
     raise Declined(**{**declined.facts, "results": results})
 
 
-def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> Coroutine[Any, Any, list[Any]]:
-    """As `map_calls`, on the running loop, when it is awaited."""
-    work = _mapped(calls, concurrency)
-    return calls[0].scope.to_come(_name(calls), work) if calls else work
-
-
-def _name(calls: list[RuntimeCall]) -> str:
-    return f"{calls[0].spec.name}.map of {len(calls)} from {calls[0].path}"
-
-
-async def _mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
-    """Carry out calls on the running loop. A TaskGroup that gives up lets running items finish, too."""
-    if calls:
-        calls[0].scope.begun(_name(calls))
-    errors: list[BaseException] = []
-
-    def cancel(task: asyncio.Task[Any], passed_on: bool) -> None:
-        errors.append(asyncio.CancelledError())
-        if passed_on:
-            task.cancel()
-
-    results = await outlive(_each(calls, concurrency, errors), cancel, asyncio.current_task())
-    _raise_first(calls, errors)
-    return _without_declines(calls, results)
-
-
-def _ask_ahead(calls: list[RuntimeCall]) -> bool:
+def asks_ahead(calls: list[RuntimeCall]) -> bool:
     return len(calls) > 1 and calls[0].spec.approving is not None and calls[0].spec.approving.before
 
 
-async def _each(calls: list[RuntimeCall], concurrency: int, errors: list[BaseException]) -> list[Any]:
-    results: list[Any] = [None] * len(calls)
-    waiting = iter(range(len(calls)))
-
-    async def work() -> None:
-        for index in waiting:
-            if errors:
-                return
-            try:
-                results[index] = await drive_call_async(calls[index])
-            except Declined as declined:
-                results[index] = declined
-            except BaseException as error:  # noqa: BLE001 – raised in the task that called .map
-                errors.append(error)
-
-    with suppress(asyncio.CancelledError):  # it is among the errors, with what the items made of it
-        for call in calls if _ask_ahead(calls) else ():
-            await drive_ahead_async(call)
-        await asyncio.gather(*(work() for _ in range(min(concurrency, len(calls)))))
-    return results
-
-
-def _raise_first(calls: list[RuntimeCall], errors: list[BaseException]) -> None:
+def raise_first(calls: list[RuntimeCall], errors: list[BaseException]) -> None:
     """Raise the first error; a signal goes before everything else."""
     if errors:
         calls[0].scope.hear_of(calls)

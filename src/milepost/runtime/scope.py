@@ -6,11 +6,9 @@ that calls it; which record it belongs to follows from the name and nothing else
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
 from inspect import CORO_CREATED, getcoroutinestate
@@ -36,8 +34,12 @@ from milepost.records.fingerprint import fingerprint
 from milepost.records.model import Outcome, OutcomeRecorded, Record, StepFailedNoted
 from milepost.records.paths import find_paths
 from milepost.runtime.inside import called_in
+from milepost.runtime.loops import current_task, running_loop
 
 if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
+
     from milepost.runtime.active import ActiveRun
 
 Home: TypeAlias = "asyncio.Task[Any] | int"
@@ -53,18 +55,12 @@ current: ContextVar[Scope | None] = ContextVar("milepost_scope", default=None)
 
 def here() -> Home:
     """Return the running asyncio task, else this thread's id."""
-    return _task() or threading.get_ident()
+    return current_task() or threading.get_ident()
 
 
 def on_a_loop() -> bool:
-    """Say whether an event loop runs in this thread; `get_running_loop` would raise, ten times as slowly."""
-    return asyncio._get_running_loop() is not None
-
-
-def _task() -> asyncio.Task[Any] | None:
-    # Asked twice a step; without a loop `current_task` alone would raise, and cost ten times as much.
-    loop = asyncio._get_running_loop()
-    return asyncio.current_task(loop) if loop is not None else None
+    """Say whether an event loop runs in this thread."""
+    return running_loop() is not None
 
 
 @dataclass(slots=True)
@@ -127,7 +123,7 @@ class Scope:
         self._check_open(spec)
         bound = spec.arguments.bind(args, kwargs)
         encoded = spec.arguments.encode(bound)
-        run, task = self.run, _task()
+        run, task = self.run, current_task()
         branch = (task or threading.get_ident()) != self.home
         if self.unsettled and not branch:
             self.note_caught(own_line_only=True)

@@ -35,7 +35,6 @@ from milepost.records.paths import find_paths
 from milepost.records.seal import Sealer, key_name
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun, RunOptions
-from milepost.runtime.adrive import drive_async, outlived
 from milepost.runtime.children import agent_of
 from milepost.runtime.clock import Clock, SystemClock, moment
 from milepost.runtime.door import told
@@ -97,6 +96,8 @@ def run_task(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, o
 
 async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions) -> Any:
     """As `run_task`, on the running event loop."""
+    from milepost.runtime.adrive import drive_async, outlived  # here: synchronous tasks need no asyncio
+
     found = _open(task, run_id, inputs, store, options)
     if not isinstance(found, Opening):
         return found[0]

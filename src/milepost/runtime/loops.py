@@ -1,0 +1,34 @@
+"""The running event loop, told without importing asyncio: who runs no loop has not, and it is a third of our import.
+
+Called by whatever synchronous and asynchronous code share; what only asynchronous code reaches imports asyncio.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the loop that runs in this thread; `get_running_loop` would raise without one, ten times as slowly."""
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    return running() if running is not None else None
+
+
+def current_task() -> asyncio.Task[Any] | None:
+    """Return the asyncio task that runs in this thread, None outside a loop."""
+    loop = running_loop()
+    if loop is None:
+        return None
+    import asyncio
+
+    return asyncio.current_task(loop)
+
+
+def cancellations() -> tuple[type[BaseException], ...]:
+    """Return what asyncio raises to cancel; nothing where nobody has imported it."""
+    asyncio = sys.modules.get("asyncio")
+    return (asyncio.CancelledError,) if asyncio is not None else ()
