@@ -24,10 +24,9 @@ from milepost.errors import (
     RunInterrupted,
     StepFailed,
 )
-from milepost.protocol.failure import error_record
+from milepost.protocol.failure import cancellations, error_record
 from milepost.protocol.spec import TaskSpec
 from milepost.runtime.children import keep_orphans
-from milepost.runtime.loops import cancellations
 from milepost.stores.contract import Store
 from milepost.views.checkpoint import result_data
 from milepost.views.opened import read_whole, stands

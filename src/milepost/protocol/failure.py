@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -54,12 +55,13 @@ def leaves_as_it_is(error: BaseException) -> bool:
 
     Everything else is one, `sys.exit()` too: the library a step calls does not end the program.
     """
-    return isinstance(error, KeyboardInterrupt) or is_cancellation(error)
+    return isinstance(error, (KeyboardInterrupt, *cancellations()))
 
 
-def is_cancellation(error: BaseException) -> bool:
-    """Say whether asyncio cancelled; by name, so that a synchronous task need not import it."""
-    return any(k.__qualname__ == "CancelledError" and k.__module__ == "asyncio.exceptions" for k in type(error).__mro__)
+def cancellations() -> tuple[type[BaseException], ...]:
+    """Return what asyncio raises to cancel; nothing where nobody has imported it, as a synchronous task need not."""
+    asyncio = sys.modules.get("asyncio")
+    return (asyncio.CancelledError,) if asyncio is not None else ()
 
 
 def _past_deadline(retry: Retry, failure: Failure, until: datetime) -> bool:

@@ -26,9 +26,3 @@ def current_task() -> asyncio.Task[Any] | None:
     import asyncio
 
     return asyncio.current_task(loop)
-
-
-def cancellations() -> tuple[type[BaseException], ...]:
-    """Return what asyncio raises to cancel; nothing where nobody has imported it."""
-    asyncio = sys.modules.get("asyncio")
-    return (asyncio.CancelledError,) if asyncio is not None else ()
