@@ -11,7 +11,7 @@ import hashlib
 import unicodedata
 
 from milepost.errors import BadName
-from milepost.records.naming import ENDS_A_KEY, last_part
+from milepost.records.naming import ENDS_A_KEY, last_part, parts_of
 
 NAME_LENGTH_MAX = 200
 """Characters of a run id, a step name or a key="""
@@ -59,6 +59,11 @@ def _prefixed(part: bytes) -> bytes:
 def name_in(path: str) -> str:
     """Return the declared name in a path's last part: `a/match[INV-7]#2` → `match`."""
     return last_part(path).partition("[")[0].partition("#")[0]
+
+
+def names_in(path: str) -> tuple[str, ...]:
+    """Return the declared names along a path, the outermost body first: what equal items of a `.map` share."""
+    return tuple(name_in(part) for part in parts_of(path))
 
 
 def checked_name(what: str, name: object) -> str:

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from milepost.protocol.keys import name_in
-from milepost.records.naming import parts_of
+from milepost.protocol.keys import names_in
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import asked
 from milepost.stores.contract import QuestionRow
@@ -102,4 +101,4 @@ def together(rows: Sequence[QuestionRow]) -> list[dict[str, Any]]:
 
 
 def _name(path: str) -> str:
-    return "/".join(name_in(part) for part in parts_of(path))
+    return "/".join(names_in(path))

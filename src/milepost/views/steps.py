@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from milepost.protocol.keys import name_in
+from milepost.protocol.keys import name_in, names_in
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.model import EffectShadowed, Outcome
@@ -207,7 +207,7 @@ def _shown(inside: dict[str, list[Row]], bodies: Sequence[str], is_open: Callabl
 
 
 def _names(path: str) -> str:
-    return "/".join(name_in(part) for part in parts_of(path))
+    return "/".join(names_in(path))
 
 
 def _groups(rows: Sequence[Row], *, across: bool) -> Iterable[list[Row]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from milepost.protocol.keys import name_in
+from milepost.protocol.keys import names_in
 from milepost.protocol.snapshot import parse_time
 from milepost.records.model import (
     AnswerEntered,
@@ -32,7 +32,6 @@ from milepost.records.model import (
     StepVerified,
     WaitRecorded,
 )
-from milepost.records.naming import parts_of
 from milepost.runtime.opening import Opened
 from milepost.views.data import as_data
 
@@ -156,7 +155,7 @@ class _Fold:
     # ── bars ──
 
     def row_of(self, path: str, kind: str) -> Row:
-        names = tuple(name_in(part) for part in parts_of(path))
+        names = names_in(path)
         row = self.rows.get(names)
         if row is None:
             row = self.rows[names] = Row(names[-1], len(names) - 1, kind)
