@@ -157,7 +157,7 @@ def settled_at(spec: EffectSpec, sends: list[Send], now: datetime, lease_s: floa
     """
     settle = spec.settle or timedelta(0)
     latest = now if not sends else max(_latest_arrival(send, now, lease_s) for send in sends)
-    return min(latest, now) + settle if latest <= now else now + settle
+    return min(latest, now) + settle
 
 
 def _latest_arrival(send: Send, now: datetime, lease_s: float) -> datetime:
