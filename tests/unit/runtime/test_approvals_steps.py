@@ -195,12 +195,8 @@ def test_both_before_and_after_are_asked(desk: Desk, bodies: Bodies) -> None:
 # ── sources ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_source_that_somebody_kept_although_it_changed_voids_the_approval(
-    desk: Desk, bodies: Bodies, tmp_path: Path
-) -> None:
-    """The approval was given for what was read then."""
-    orders = tmp_path / "orders.csv"
-    orders.write_text("1\n")
+def paying_what_is_counted(orders: Path, bodies: Bodies) -> Any:
+    """Return a task that reads a source in one step and pays in another, which people approve."""
 
     @step
     def count(path: Path) -> int:
@@ -215,6 +211,16 @@ def test_a_source_that_somebody_kept_although_it_changed_voids_the_approval(
     def paying() -> int:
         return pay(count(orders))
 
+    return paying
+
+
+def test_a_source_that_somebody_kept_although_it_changed_voids_the_approval(
+    desk: Desk, bodies: Bodies, tmp_path: Path
+) -> None:
+    """The approval was given for what was read then."""
+    orders = tmp_path / "orders.csv"
+    orders.write_text("1\n")
+    paying = paying_what_is_counted(orders, bodies)
     with pytest.raises(ApprovalNeeded):
         desk.run(paying)
     says(desk, ADA, "approve")
@@ -233,20 +239,7 @@ def test_a_step_that_is_redone_voids_the_approval_of_what_rests_on_it(
     """Also when it comes to the same: what was read is not what it was."""
     orders = tmp_path / "orders.csv"
     orders.write_text("1\n")
-
-    @step
-    def count(path: Path) -> int:
-        return len(path.read_text().splitlines())
-
-    @step(approve="before")
-    def pay(number: int) -> int:
-        bodies.ran.append("pay")
-        return number
-
-    @task
-    def paying() -> int:
-        return pay(count(orders))
-
+    paying = paying_what_is_counted(orders, bodies)
     with pytest.raises(ApprovalNeeded):
         desk.run(paying)
     says(desk, ADA, "approve")
