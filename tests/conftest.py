@@ -12,6 +12,11 @@ import pytest
 import schedule
 
 IN_MEMORY = Path("/dev/shm")
+FROM_OUTSIDE = (
+    *("MILEPOST_STORE", "MILEPOST_SEAL_KEY", "MILEPOST_RUN", "MILEPOST_CRASH_AT", "MILEPOST_CRASH_LOG"),
+    "PYTHONUNBUFFERED",  # hides what a stream keeps until the end
+)
+"""What the environment of a machine may hold, and no test begins with."""
 ROOM_BYTES = 1024**3
 """More than all tests together leave behind."""
 
@@ -46,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
-    for name in ("MILEPOST_STORE", "MILEPOST_SEAL_KEY", "MILEPOST_RUN", "MILEPOST_CRASH_AT", "MILEPOST_CRASH_LOG"):
+    for name in FROM_OUTSIDE:
         monkeypatch.delenv(name, raising=False)
     return folder
 

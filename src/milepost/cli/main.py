@@ -16,7 +16,7 @@ from typing import NoReturn
 import click
 
 import milepost
-from milepost.cli.output import note, open_streams, unwritten
+from milepost.cli.output import UNWRITABLE, note, open_streams, unwritten
 from milepost.cli.telling import tell, tell_usage
 from milepost.errors import MilepostError
 
@@ -98,7 +98,14 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with its status."""
-    sys.exit(status_of(list(sys.argv[1:] if arguments is None else arguments)))
+    status = status_of(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        sys.stderr.flush()
+    except UNWRITABLE:
+        _drop(
+            2
+        )  # what it did not take would be tried once more by the interpreter, and end it with a status of its own
+    sys.exit(status)
 
 
 def status_of(arguments: list[str]) -> int:
@@ -111,7 +118,7 @@ def status_of(arguments: list[str]) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        _drop_stdout()  # nobody reads any more: nothing is left to say
+        _drop(1)  # nobody reads any more: nothing is left to say
         return 128 + signal.SIGPIPE
     except OSError as error:
         return _unwritten(error)
@@ -123,12 +130,13 @@ def _unwritten(error: OSError) -> int:
     """Tell that stdout did not take a text. An error with a file's name came from elsewhere: that is a bug of ours."""
     if error.filename is not None:
         return _bug()
-    _drop_stdout()
+    _drop(1)
     return tell(unwritten(error), as_json=False)
 
 
-def _drop_stdout() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _drop(stream: int) -> None:
+    """Let stdout (1) or stderr (2) go nowhere from here on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
 def _bug() -> int:
