@@ -175,11 +175,14 @@ def test_without_shadow_the_run_asks_for_the_result_and_goes_on_with_it(desk: De
 
 
 def test_what_does_not_fit_is_asked_again(desk: Desk) -> None:
+    """Items of a map run beside each other: how many have asked when the first stops the run is left to chance."""
     _, plan = asking(desk)
-    for question in desk.questions:
+    wrong = desk.questions
+    for question in wrong:
         desk.answer("give", result=7, question=question)
-    with pytest.raises(ShadowResultNeeded, match="expected"):
+    with pytest.raises(ShadowResultNeeded):
         desk.resume(plan)
+    assert sum("expected" in asked.sentence for asked in desk.questions) == len(wrong)
 
 
 def test_again_asks_a_shadow_that_was_added_meanwhile(desk: Desk) -> None:
