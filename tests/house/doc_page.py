@@ -21,7 +21,7 @@ from source_tree import ROOT
 COMMAND_S_MAX = 60
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# ([\w.-]+\.\w+)\n")
-_QUESTION = re.compile(r"q-[0-9a-f]{10}")
+_QUESTION = re.compile(r"q-[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -140,4 +140,4 @@ def _pattern(line: str) -> str:
     if line == "…":
         return r"(?:.*\n)*"
     pattern = re.escape(line).replace("…", ".*")
-    return _QUESTION.sub("(q-[0-9a-f]{10})", pattern.replace(r"q\-", "q-")) + r"\n"
+    return _QUESTION.sub("(q-[0-9a-f]{16})", pattern.replace(r"q\-", "q-")) + r"\n"

@@ -82,8 +82,8 @@ def command(
 
     \b
     Example:
-      milepost answer q-3f9a2c11d0 keep --note "the new file only has a fixed typo"
-      milepost answer q-77c0a1e5b2 edit --request '{"invoice": "INV-7", "amount": 9}'
+      milepost answer q-3f9a2c11d05b7e46 keep --note "the new file only has a fixed typo"
+      milepost answer q-77c0a1e5b2d94f08 edit --request '{"invoice": "INV-7", "amount": 9}'
       milepost answer --run october --path 'post*' approve
     """
     *named, choice = words

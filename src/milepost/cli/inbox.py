@@ -41,7 +41,7 @@ def command(question_id: str | None, as_json: bool) -> int:
     \b
     Example:
       milepost inbox
-      milepost inbox q-3f9a2c11d0
+      milepost inbox q-3f9a2c11d05b7e46
     """
     store = the_store()
     if question_id is not None:

@@ -69,6 +69,8 @@ CHOICES: Mapping[QuestionKind, tuple[Choice, ...]] = {
     ),
 }
 """For each kind of question, every choice there is; each is tested."""
+ID_DIGITS = 16
+"""Hexadecimal digits of a question's id: 64 bits, so that nobody finds another question of the same id to be answered."""
 
 
 def ask(
@@ -98,7 +100,7 @@ def ask(
     said: list[Json] = [run_id, number, kind.value, path, sentence, kept.pointer.digest if kept else None]
     question = QuestionAsked(
         at=at,
-        question_id="q-" + digest(canonical([*said, dict(about or {})]))[:10],
+        question_id="q-" + digest(canonical([*said, dict(about or {})]))[:ID_DIGITS],
         question_kind=kind.value,
         path=path,
         sentence=cut(sentence, ERROR_SIZE_MAX),
