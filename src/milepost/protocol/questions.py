@@ -70,7 +70,7 @@ CHOICES: Mapping[QuestionKind, tuple[Choice, ...]] = {
 }
 """For each kind of question, every choice there is; each is tested."""
 ID_DIGITS = 16
-"""Hexadecimal digits of a question's id: 64 bits, so that nobody finds another question of the same id to be answered."""
+"""Hexadecimal digits of a question's id: 64 bits, so that nobody finds another question that has the same."""
 
 
 def ask(
