@@ -124,5 +124,5 @@ def made_durable(folder: Path) -> None:
 
 def shown_by(world: World) -> int:
     """Return the newest record that the run knew to be durable when it died: its witness says so."""
-    witnesses = [path.read_bytes() for path in (world.folder / "state").rglob("witness/**/*") if path.is_file()]
-    return max((int(data[:20]) for data in witnesses if data), default=0)
+    files = [path.read_bytes() for path in (world.folder / "state").rglob("witness/*")]
+    return max((int(line.split()[1]) for data in files for line in data.splitlines() if line), default=0)

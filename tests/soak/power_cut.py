@@ -42,7 +42,7 @@ class Recording:
 
     def shown(self, prefix: int) -> int:
         """Return the newest record that the run knew to be durable after so many calls: its witness says so."""
-        seen = [int(call.data[:20]) for call in self.calls[:prefix] if "/witness/" in call.path and call.data]
+        seen = [int(call.data.split()[1]) for call in self.calls[:prefix] if "/witness/" in call.path and call.data]
         return max(seen, default=0)
 
     def sent(self, prefix: int) -> Iterator[tuple[str, dict[str, str], bytes]]:
