@@ -69,6 +69,15 @@ def test_a_file_pruned_before_its_row_was_written_stops_only_that_run(store: Sql
     assert store.records("new") == []
 
 
+def test_a_value_that_sqlite_refuses_stops_only_its_run(store: SqliteStore) -> None:
+    lease, other = begin(store, "bad"), begin(store, "other")
+    bad = store.append(batch(lease, 1, records=[record(1, kind="\ud800")]))
+    store.append(batch(other, 1)).wait()
+    with pytest.raises(StoreUnavailable, match="surrogates"):
+        bad.wait()
+    assert store.records("bad") == []
+
+
 def test_the_audit_of_a_pruned_run_names_its_applied_effects(store: SqliteStore) -> None:
     applied = {"path": "post", "key": "mp1-a", "ref": "A-7", "outcome": "applied"}
     finish(store, "applied", outcome=json.dumps(applied).encode())

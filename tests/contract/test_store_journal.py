@@ -201,6 +201,38 @@ def test_many_threads_each_find_their_own_run_whole(store: Store) -> None:
     assert all(seqs(store, lease.run_id) == list(range(1, 31)) for lease in leases)
 
 
+def test_many_runs_that_share_a_commit_are_each_written_whole(store: Store) -> None:
+    """A store may write them in few statements: nothing of one run lands in another, whatever each brings."""
+    leases = [begin(store, f"r{n}") for n in range(11)]
+    shown = [progress(RunStatus.WAITING, verified_count=n, next_action=f"Post {n}.") for n in range(11)]
+    kept = [[artifact(b"%d" % (n * 10 + m)) for m in range(n % 4)] for n in range(11)]
+    for n, lease in enumerate(leases):
+        store.append(batch(lease, 1, 1 + n % 3, artifacts=kept[n], progress=shown[n] if n % 2 else None))
+    store.append(batch(leases[10], 3)).wait()
+    for n, lease in enumerate(leases):
+        last = 3 if n == 10 else 1 + n % 3
+        row, before = store.run(lease.run_id), progress(RunStatus.RUNNING)
+        assert row is not None
+        assert store.records(lease.run_id) == [record(seq) for seq in range(1, last + 1)]
+        assert (row.head.seq, row.progress) == (last, shown[n] if n % 2 else before)
+        assert store.artifacts(lease.run_id, [a.digest for each in kept for a in each]) == {
+            a.digest: a for a in kept[n]
+        }
+
+
+@pytest.mark.parametrize("wrong", [1, 3], ids=["again", "gap"])
+def test_a_run_that_does_not_fit_is_left_out_of_a_shared_commit(store: Store, wrong: int) -> None:
+    leases = [begin(store, f"r{n}") for n in range(5)]
+    bad = leases[2]
+    store.append(batch(bad, 1)).wait()
+    tickets = [store.append(batch(lease, wrong if lease is bad else 1)) for lease in leases]
+    with pytest.raises(StoreUnavailable):
+        tickets[2].wait()
+    for ticket in tickets[:2] + tickets[3:]:
+        ticket.wait()
+    assert [seqs(store, lease.run_id) for lease in leases] == [[1]] * 5
+
+
 def test_reading_while_a_batch_waits_to_be_written_sees_what_was_durable(store: Store) -> None:
     lease = begin(store)
     store.append(batch(lease, 1)).wait()

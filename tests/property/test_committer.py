@@ -42,6 +42,9 @@ class Faulty:
         return getattr(self._inner, name)
 
     def execute(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
+        if sql.startswith("INSERT INTO journal") and self._faults.get(self._commits + 1) == "insert":
+            del self._faults[self._commits + 1]
+            raise sqlite3.OperationalError("database or disk is full")
         if sql != "COMMIT":
             return self._inner.execute(sql, values)
         self._commits += 1
@@ -53,12 +56,6 @@ class Faulty:
         if fault == "after":
             raise sqlite3.OperationalError("disk I/O error")
         return done
-
-    def executemany(self, sql: str, values: Any) -> sqlite3.Cursor:
-        if self._faults.get(self._commits + 1) == "insert":
-            del self._faults[self._commits + 1]
-            raise sqlite3.OperationalError("database or disk is full")
-        return self._inner.executemany(sql, values)
 
 
 def open_faulty(folder: Path, faults: dict[int, str], committed: Callable[[], None] = lambda: None) -> SqliteStore:

@@ -19,19 +19,35 @@ PRAGMA data_version
 -- ── appending ──
 
 -- name: advance_run
--- Fence of a batch, and new head: no row when the token is not the newest or the journal ends elsewhere.
-UPDATE runs SET head_seq = ?, head_seal = ? WHERE run_id = ? AND token = ? AND head_seq = ?
-
--- name: advance_run_and_progress
--- The same, and what the list of runs shows.
-UPDATE runs SET head_seq = ?, head_seal = ?, status = ?, status_at = ?, verified_count = ?, applied_count = ?,
-  next_action = ?, detail = ?, cost = ?, tokens = ?
+-- Fence, new head, and what the list shows where it is given: no row when token or end of the journal is another.
+UPDATE runs SET head_seq = ?, head_seal = ?, status = coalesce(?, status), status_at = coalesce(?, status_at),
+  verified_count = coalesce(?, verified_count), applied_count = coalesce(?, applied_count),
+  next_action = coalesce(?, next_action), detail = coalesce(?, detail), cost = coalesce(?, cost),
+  tokens = coalesce(?, tokens)
 WHERE run_id = ? AND token = ? AND head_seq = ?
 
--- name: append_record
--- One line of a journal with the artifact it carries, fenced by the token in the same statement.
+-- name: advance_runs
+-- The same, of many runs in one statement.
+UPDATE runs SET head_seq = new.head_seq, head_seal = new.head_seal, status = coalesce(new.status, runs.status),
+  status_at = coalesce(new.status_at, runs.status_at),
+  verified_count = coalesce(new.verified_count, runs.verified_count),
+  applied_count = coalesce(new.applied_count, runs.applied_count),
+  next_action = coalesce(new.next_action, runs.next_action), detail = coalesce(new.detail, runs.detail),
+  cost = coalesce(new.cost, runs.cost), tokens = coalesce(new.tokens, runs.tokens)
+FROM (
+  WITH given (head_seq, head_seal, status, status_at, verified_count, applied_count, next_action, detail, cost, tokens,
+    run_id, token, head_before) AS (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))
+  SELECT * FROM given
+) new
+WHERE runs.run_id = new.run_id AND runs.token = new.token AND runs.head_seq = new.head_before
+
+-- name: append_records
+-- Lines of journals with the artifacts they carry, each fenced by its token in the statement that writes it.
 INSERT INTO journal (run, seq, chain, kind, body, seal, digest, media_type, data)
-SELECT number, ?, ?, ?, ?, ?, ?, ?, ? FROM runs WHERE run_id = ? AND token = ?
+WITH line (seq, chain, kind, body, seal, digest, media_type, data, run_id, token)
+  AS (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?))
+SELECT runs.number, seq, chain, kind, body, seal, digest, media_type, data
+FROM line CROSS JOIN runs ON runs.run_id = line.run_id AND runs.token = line.token
 
 -- name: keep_artifact
 -- An artifact no record carries, fenced; the same digest twice is one row.

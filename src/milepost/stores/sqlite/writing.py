@@ -7,8 +7,7 @@ rest committed; a commit that fails is *cannot tell* and never repeated. Called 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,11 +15,11 @@ from milepost.errors import LeaseLost, StoreUnavailable
 from milepost.stores.contract import Batch, Progress, StoredArtifact
 from milepost.stores.sqlite.connection import Writer
 from milepost.stores.sqlite.faults import reason_of
-from milepost.stores.sqlite.queries import SQL
+from milepost.stores.sqlite.queries import SQL, ManyRows
 
-_ADVANCE, _PROGRESS = SQL["advance_run"], SQL["advance_run_and_progress"]
-_RECORD, _ARTIFACT = SQL["append_record"], SQL["keep_artifact"]
-_QUESTION, _CLAIM, _TOKEN = SQL["put_question"], SQL["settle_claim"], SQL["token"]
+_ARTIFACT, _QUESTION, _CLAIM, _TOKEN = (SQL[n] for n in ("keep_artifact", "put_question", "settle_claim", "token"))
+
+_HEADS, _LINES = ManyRows("advance_runs", alone="advance_run"), ManyRows("append_records")
 
 LeaseKey: TypeAlias = tuple[str, int]
 """Run id and token: what a batch is written under."""
@@ -92,15 +91,54 @@ class BatchWriter:
             key: LeaseKey | None = None
             try:
                 writer.begin()
-                for key, group in groups.items():
-                    if not self._write_run(writer.connection, key, group):
-                        lost.add(key)
-                key = None
+                if len(groups) == 1 or not self._write_together(groups):
+                    for key, group in groups.items():
+                        if not self._write_run(key, group):
+                            lost.add(key)
+                    key = None
                 writer.commit()
             except BaseException as error:  # noqa: BLE001 — _blame raises again what is not foreseen
                 writer.roll_back()
                 return self._blame(error, key, groups), lost
         return None, lost
+
+    def _write_together(self, groups: dict[LeaseKey, list[Batch]]) -> bool:
+        """Write all runs at once; False, with nothing written, when one of them is fenced or does not fit.
+
+        Each statement gives up the interpreter and waits to have it back: two for each of many runs, while all
+        their threads or tasks are at work, cost more than everything else in a commit.
+        """
+        try:
+            if self._write_runs(groups):
+                return True
+        except (DoesNotFit, *_BAD_VALUES):
+            pass  # which run it was is found out one by one
+        self._writer.roll_back()
+        self._writer.begin()
+        return False
+
+    def _write_run(self, key: LeaseKey, group: list[Batch]) -> bool:
+        """Write one run's batches; False when the token is not the newest. Raises: DoesNotFit, sqlite3.Error."""
+        if self._write_runs({key: group}):
+            return True
+        row = self._writer.connection.execute(_TOKEN, (key[0],)).fetchone()
+        if row is not None and row[0] == key[1]:
+            raise DoesNotFit(f"run {key[0]}: its journal does not end at record {_end_before(group)}")
+        return False
+
+    def _write_runs(self, groups: Mapping[LeaseKey, list[Batch]]) -> bool:
+        """Write the batches of some runs; False when not all heads advanced. Raises: DoesNotFit, sqlite3.Error."""
+        connection, rows = self._writer.connection, _Rows()
+        for key, group in groups.items():
+            rows.add(key, group)
+        if _HEADS.execute(connection, rows.heads) != len(groups):
+            return False
+        _expect(rows.line_count, _LINES.execute(connection, rows.lines))
+        for key, artifact in rows.artifacts:
+            self._keep_artifact(key, artifact)
+        for key, batch in rows.others:
+            _write_questions_and_claims(connection, key, batch)
+        return True
 
     def _blame(
         self, error: BaseException, key: LeaseKey | None, groups: dict[LeaseKey, list[Batch]]
@@ -115,88 +153,74 @@ class BatchWriter:
             raise error
         return None
 
-    def _write_run(self, connection: sqlite3.Connection, key: LeaseKey, group: list[Batch]) -> bool:
-        """Write one run's batches; False when the token is not the newest. Raises: DoesNotFit, sqlite3.Error."""
-        before = group[0].head.seq - len(group[0].records)
-        rows: list[tuple[object, ...]] = []
-        others: list[StoredArtifact] = []
+    def _keep_artifact(self, key: LeaseKey, artifact: StoredArtifact) -> None:
+        # A prune in another process may have removed the file before this row could protect it.
+        if artifact.data is None and not self._file_of(artifact.digest).exists():
+            raise DoesNotFit(f"run {key[0]}: the file of artifact {artifact.digest} is gone")
+        values = (artifact.digest, artifact.size, artifact.media_type, artifact.data, *key)
+        self._writer.connection.execute(_ARTIFACT, values)
+
+
+class _Rows:
+    """What some runs add in a commit: the values of `advance_run` and `append_records`, row after row, and the rest."""
+
+    __slots__ = ("artifacts", "heads", "line_count", "lines", "others")
+
+    def __init__(self) -> None:
+        self.heads: list[object] = []
+        self.lines: list[object] = []
+        self.line_count = 0
+        self.artifacts: list[tuple[LeaseKey, StoredArtifact]] = []  # those no line carries
+        self.others: list[tuple[LeaseKey, Batch]] = []  # those with questions or claims
+
+    def add(self, key: LeaseKey, group: list[Batch]) -> None:
+        """Add a run's batches. Raises: DoesNotFit when their heads and records disagree."""
+        before, head, count = _end_before(group), group[-1].head, 0
         for batch in group:
-            others += _add_rows(batch, key, rows)
-        if group[-1].head.seq - before != len(rows):
-            raise DoesNotFit(f"run {key[0]}: heads and records of its batches disagree")
-        if not self._advance(connection, key, group, before):
-            return False
-        if rows:  # progress may move without a record
-            _expect(len(rows), connection.executemany(_RECORD, rows))
-        self._keep_artifacts(connection, key, others)
-        for batch in group:
+            count += len(batch.records)
+            self._add_lines(key, batch)
             if batch.questions or batch.claims:
-                _write_questions_and_claims(connection, key, batch)
-        return True
+                self.others.append((key, batch))
+        if head.seq - before != count:
+            raise DoesNotFit(f"run {key[0]}: heads and records of its batches disagree")
+        self.line_count += count
+        self.heads += (*head, *_shown(group), *key, before)
 
-    def _advance(self, connection: sqlite3.Connection, key: LeaseKey, group: list[Batch], before: int) -> bool:
-        head, progress = group[-1].head, _newest_progress(group)
-        if progress is None:
-            done = connection.execute(_ADVANCE, (head.seq, head.seal, *key, before))
-        else:
-            done = connection.execute(_PROGRESS, (head.seq, head.seal, *_shown(progress), *key, before))
-        if done.rowcount == 1:
-            return True
-        row = connection.execute(_TOKEN, (key[0],)).fetchone()
-        if row is not None and row[0] == key[1]:
-            raise DoesNotFit(f"run {key[0]}: its journal does not end at record {before}")
-        return False
-
-    def _keep_artifacts(
-        self, connection: sqlite3.Connection, key: LeaseKey, artifacts: Sequence[StoredArtifact]
-    ) -> None:
-        for artifact in artifacts:
-            # A prune in another process may have removed the file before this row could protect it.
-            if artifact.data is None and not self._file_of(artifact.digest).exists():
-                raise DoesNotFit(f"run {key[0]}: the file of artifact {artifact.digest} is gone")
-            values = (artifact.digest, artifact.size, artifact.media_type, artifact.data, *key)
-            connection.execute(_ARTIFACT, values)
+    def _add_lines(self, key: LeaseKey, batch: Batch) -> None:
+        """Add the lines of a batch's records, the n-th with its n-th small artifact; others stand alone."""
+        carried = [artifact for artifact in batch.artifacts if artifact.data is not None] if batch.artifacts else []
+        left = len(carried)
+        for n, record in enumerate(batch.records):
+            if n < left:
+                digest, _, media_type, data = carried[n]
+                self.lines += (*record, digest, media_type, data, *key)
+            else:
+                self.lines += (*record, None, None, None, *key)
+        if batch.artifacts and (left < len(batch.artifacts) or left > len(batch.records)):
+            alone = [artifact for artifact in batch.artifacts if artifact.data is None] + carried[len(batch.records) :]
+            self.artifacts += [(key, artifact) for artifact in alone]
 
 
-def _add_rows(batch: Batch, key: LeaseKey, rows: list[tuple[object, ...]]) -> Sequence[StoredArtifact]:
-    """Add the rows of a batch's records, the n-th with its n-th small artifact; return the artifacts no row carries."""
-    small = [artifact for artifact in batch.artifacts if artifact.data is not None]
-    for record, artifact in zip_longest(batch.records, small[: len(batch.records)]):
-        carried = _NOTHING if artifact is None else (artifact.digest, artifact.media_type, artifact.data)
-        rows.append((*record, *carried, *key))
-    if len(small) == len(batch.artifacts) <= len(batch.records):
-        return ()
-    files = [artifact for artifact in batch.artifacts if artifact.data is None]
-    return [*files, *small[len(batch.records) :]]
+def _end_before(group: Sequence[Batch]) -> int:
+    """Return the number of the record that a run's batches follow."""
+    return group[0].head.seq - len(group[0].records)
 
 
-_NOTHING = (None, None, None)
-
-
-def _newest_progress(group: Sequence[Batch]) -> Progress | None:
+def _shown(group: Sequence[Batch]) -> tuple[object, ...]:
+    """Return what the list of runs shows from now on, in the order of `Progress`; None where it stays as it was."""
     for batch in reversed(group):
         if batch.progress is not None:
-            return batch.progress
-    return None
+            return str(batch.progress.status), *batch.progress[1:]
+    return _AS_BEFORE
 
 
-def _shown(progress: Progress) -> tuple[str | int, ...]:
-    return (
-        str(progress.status),
-        progress.at,
-        progress.verified_count,
-        progress.applied_count,
-        progress.next_action,
-        progress.detail,
-        progress.cost,
-        progress.tokens,
-    )
+_AS_BEFORE = (None,) * len(Progress._fields)
 
 
 def _write_questions_and_claims(connection: sqlite3.Connection, key: LeaseKey, batch: Batch) -> None:
     for sql, rows in ((_QUESTION, _question_rows(batch, key)), (_CLAIM, _claim_rows(batch, key))):
         for values in rows:
-            _expect(1, connection.execute(sql, values))
+            _expect(1, connection.execute(sql, values).rowcount)
 
 
 def _question_rows(batch: Batch, key: LeaseKey) -> Iterator[tuple[object, ...]]:
@@ -210,7 +234,7 @@ def _claim_rows(batch: Batch, key: LeaseKey) -> Iterator[tuple[object, ...]]:
         yield c.path, c.request_digest, c.at, *ended, c.key, c.run_id, *key
 
 
-def _expect(count: int, cursor: sqlite3.Cursor) -> None:
-    """See that a statement changed what it was meant to change."""
-    if cursor.rowcount != count:
-        raise DoesNotFit(f"a statement changed {cursor.rowcount} rows instead of {count}")
+def _expect(count: int, changed: int) -> None:
+    """See that statements changed what they were meant to change."""
+    if changed != count:
+        raise DoesNotFit(f"a statement changed {changed} rows instead of {count}")
