@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from milepost.errors import LeaseLost, StoreUnavailable
 from milepost.stores.contract import Batch, Head, Holder, Lease, NewRun, StoredRecord, Ticket
+from milepost.stores.sqlite import committer as committing
 from milepost.stores.sqlite.committer import COMMIT_BATCHES_MAX, Committer
 from milepost.stores.sqlite.connection import connect_sqlite
 from milepost.stores.sqlite.store import SqliteStore
@@ -186,6 +187,24 @@ def test_a_commit_is_bounded_and_the_order_kept() -> None:
     committer.close()
     assert max(sizes) <= COMMIT_BATCHES_MAX
     assert seen == list(range(1, count + 1))
+
+
+def test_the_thread_is_not_woken_for_each_append_that_its_caller_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One run alone pays no hand-over: awake, the thread looks now and then by itself."""
+    monkeypatch.setattr(committing, "TICK_S", PATIENCE_S)
+    monkeypatch.setattr(committing, "IDLE_TICKS_MAX", 0)
+    woken: list[None] = []
+
+    class Counted(Committer):
+        def _wake(self) -> None:
+            woken.append(None)
+            super()._wake()
+
+    committer = Counted(fine, "here")
+    for seq in range(1, 3001):
+        committer.append(batch("r", seq)).wait()
+    committer.close()
+    assert len(woken) == 1
 
 
 def test_no_ticket_is_settled_while_its_commit_is_under_way() -> None:

@@ -233,10 +233,12 @@ class Committer:
                 if self._is_due():
                     self._leading = True
                     return True
-                idle = 0 if self._queue else idle + 1
                 self._asleep = idle > IDLE_TICKS_MAX
-                if not self._due.wait(None if self._asleep else TICK_S):
+                if self._due.wait(None if self._asleep else TICK_S):
+                    idle = 0
+                else:
                     self._tick += 1
+                    idle = 0 if self._queue else idle + 1
         return False
 
     def _is_due(self) -> bool:
