@@ -155,7 +155,9 @@ class _Cancellable:
 
 async def _append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
     if op.starts:
-        await _gate(run)
+        if perform.holds_starts(run):
+            await _park(run)
+        perform.refuse_start(run)
         if call.cancelled:
             raise asyncio.CancelledError
     entry = perform.appended(run, op)
@@ -173,14 +175,6 @@ def _settled(ticket: Ticket) -> asyncio.Future[None]:
     future: asyncio.Future[None] = loop.create_future()
     ticket.add_done_callback(partial(postbox(loop).put, future))
     return future
-
-
-async def _gate(run: ActiveRun) -> None:
-    if run.asking or run.waiting is not None:
-        await _park(run)
-    obstacle = run.obstacle()
-    if obstacle is not None:
-        raise obstacle
 
 
 async def _park(run: ActiveRun) -> None:
@@ -219,24 +213,26 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
                 await run.bell.wait_async(lambda: perform.interrupted(run), min(left, perform.WAKE_S))
     finally:
         run.unpark()
-    await _gate(run)
+    if perform.holds_starts(run):
+        await _park(run)
+    perform.refuse_start(run)
 
 
 # ── users' functions ────────────────────────────────────────────────────────────────────────────────
 
 
-async def _body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
+def _body(run: ActiveRun, call: RuntimeCall, op: Body) -> Coroutine[Any, Any, Ended]:
     if not call.spec.is_async:
-        return await _run_in_thread(call, lambda: bodies.body(run, call, op))
+        return _run_in_thread(call, partial(bodies.body, run, call, op))
     scope = bodies.scope_of_body(run, call)
-    return await _run_here(scope, call, call.spec.function, call.args, call.kwargs or {})
+    return _run_here(scope, call, call.spec.function, call.args, call.kwargs or {})
 
 
 async def _send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
     if call.cancelled:
         return Ended(error=NotApplied("cancelled before it was sent"))
     if not call.spec.is_async:
-        return await _run_in_thread(call, lambda: bodies.send(run, call, op))
+        return await _run_in_thread(call, partial(bodies.send, run, call, op))
     args, kwargs = bodies.recorded_arguments(call)
     function = crash.function_to_send(call)
     return await _run_here(bodies.scope_of_effect(run, call), call, function, (Key(op.key), *args), kwargs)
@@ -262,7 +258,7 @@ async def _run_here(
     if scope.unbegun():
         await _tasks_begun(scope)
     while not scope.end():
-        await scope.run.bell.wait_async(lambda: scope.active == 0)
+        await scope.run.bell.wait_async(scope.is_quiet)
     return bodies.ended(scope, value, error, began)
 
 

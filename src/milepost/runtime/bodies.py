@@ -7,7 +7,7 @@ refuses them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,21 +26,21 @@ from milepost.runtime.scope import RuntimeCall, Scope, current
 
 def body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
     """Run the function of a step, or the plan."""
-    return run_in(scope_of_body(run, call), lambda: call.spec.function(*call.args, **(call.kwargs or {})))
+    return run_in(scope_of_body(run, call), call.spec.function, call.args, call.kwargs or {})
 
 
 def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
     """Run the function of an effect with its key and its recorded arguments: this reaches the provider."""
     args, kwargs = recorded_arguments(call)
     function = crash.function_to_send(call)
-    return run_in(scope_of_effect(run, call), lambda: function(Key(op.key), *args, **kwargs))
+    return run_in(scope_of_effect(run, call), function, (Key(op.key), *args), kwargs)
 
 
 def supply(run: ActiveRun, call: RuntimeCall, op: SupplyResult) -> Ended:
     """Run an effect's shadow= on its recorded arguments, on the loop too: it computes a value and reaches nothing."""
     args, kwargs = recorded_arguments(call)
     scope = Scope(run, call.path, call, inside=f"the shadow of {call.spec.name}")
-    return run_in(scope, lambda: call.spec.shadow(*args, **kwargs))
+    return run_in(scope, call.spec.shadow, args, kwargs)
 
 
 def scope_of_body(run: ActiveRun, call: RuntimeCall) -> Scope:
@@ -63,7 +63,7 @@ def recorded_arguments(call: RuntimeCall) -> tuple[tuple[object, ...], dict[str,
 # ── how a body ends ─────────────────────────────────────────────────────────────────────────────────
 
 
-def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
+def run_in(scope: Scope, function: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Ended:
     """Run a body in its scope and wait for the calls it made."""
     began = scope.run.clock.ticks()
     token = current.set(scope)
@@ -71,7 +71,7 @@ def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
     value: object = None
     error: BaseException | None = None
     try:
-        value = function()
+        value = function(*args, **kwargs)
     except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
@@ -80,7 +80,7 @@ def run_in(scope: Scope, function: Callable[[], object]) -> Ended:
     if error is not None and scope.pid != os.getpid():
         raise error  # a forked child unwinds through here: its end is its own, nothing of the run
     while not scope.end():
-        scope.run.bell.wait(lambda: scope.active == 0)
+        scope.run.bell.wait(scope.is_quiet)
     return ended(scope, value, error, began)
 
 

@@ -87,8 +87,18 @@ def appended(run: ActiveRun, op: Append) -> Entry:
 
 def gate(run: ActiveRun) -> None:
     """Hold a start while the run asks; raise when nothing may start any more."""
-    if run.asking or run.waiting is not None:
+    if holds_starts(run):
         park(run)
+    refuse_start(run)
+
+
+def holds_starts(run: ActiveRun) -> bool:
+    """Say whether a branch that wants to start is parked: another one asks or waits."""
+    return run.asking or run.waiting is not None
+
+
+def refuse_start(run: ActiveRun) -> None:
+    """Raise the signal that unwinds when nothing may start any more."""
     obstacle = run.obstacle()
     if obstacle is not None:
         raise obstacle

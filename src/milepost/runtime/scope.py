@@ -313,6 +313,10 @@ class Scope:
         self.run.watched = self.run.watched or not self.has_ended
         return self.has_ended
 
+    def is_quiet(self) -> bool:
+        """Say whether no call of this body is under way."""
+        return self.active == 0
+
     def signal(self, raised: Signal) -> None:
         """Mark this body and all around it: none of them is verified, whatever they swallow (sticky)."""
         scope: Scope | None = self
