@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from weakref import WeakMethod
 
 from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMissing
 from milepost.errors import CorruptRecord
@@ -17,7 +18,10 @@ AHEAD = 256
 
 
 class Artifacts:
-    """Keeps and loads. `flush` makes what was appended readable; without it only durable artifacts are asked for."""
+    """Keeps and loads. `flush` makes what was appended readable; without it only durable artifacts are asked for.
+
+    It is a method of the journal that holds these, so it is held weakly: a run that is over is freed at once.
+    """
 
     def __init__(
         self,
@@ -28,7 +32,8 @@ class Artifacts:
         flush: Callable[[], None] | None = None,
         checked: dict[str, bytes] | None = None,
     ) -> None:
-        self._store, self._run_id, self._snapshot, self._flush = store, run_id, snapshot, flush
+        self._store, self._run_id, self._snapshot = store, run_id, snapshot
+        self._flush = WeakMethod(flush) if flush is not None else None
         self.files = ArtifactFiles(store.folder) if store.folder is not None else None
         self._checked = checked or {}  # read and checked already; each is asked for once, as a rule
         self._ahead: dict[str, bytes] = {}
@@ -62,8 +67,8 @@ class Artifacts:
         data = self._ahead.get(pointer.digest)
         if data is None:
             data = self._read(pointer.digest)
-        if data is None and self._flush is not None:
-            self._flush()
+        if data is None and self._flush is not None and (flush := self._flush()) is not None:
+            flush()
             data = self._read(pointer.digest)
         if data is None:
             raise ArtifactMissing(pointer.digest)
