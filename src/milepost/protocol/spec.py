@@ -84,6 +84,14 @@ class StepSpec(Spec):
     why: str = ""
     reads: tuple[Read, ...] = ()
     waits: bool = False  # a durable sleep: no body, only a time
+    checks: tuple[str, ...] = field(init=False)  # its verifiers by name, as each checkpoint lists them
+    texts_size: int = field(init=False)  # bytes of what each checkpoint says in the declaration's own words
+
+    def __post_init__(self) -> None:
+        checks = tuple(verifier.name for verifier in self.verifiers)
+        texts = (self.next_action, *checks, *self.versions, *self.versions.values())
+        object.__setattr__(self, "checks", checks)
+        object.__setattr__(self, "texts_size", sum(len(text.encode("utf-8", "surrogatepass")) for text in texts))
 
 
 @frozen

@@ -50,8 +50,6 @@ from milepost.records.model import (
 Observations = list[Any]
 _FIELDS_SIZE = 1500
 """Bytes of a checkpoint besides names, notes and versions: digests, times, numbers."""
-_CHARACTER_SIZE_MAX = 4
-"""Bytes of UTF-8 a character takes at most."""
 
 
 @dataclass(slots=True)
@@ -73,7 +71,7 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
 
     Raises: StepFailed, Declined (recorded), a Signal (nothing recorded but the start given back), RunPaused by asking.
     """
-    if not _stands(call):
+    if (call.step is not None or call.unclaimed) and not _stands(call):
         yield from settle_changes(call)
     state = call.step
     if state is not None and state.verified is not None:
@@ -186,7 +184,8 @@ def _attempt(call: Call[StepSpec]) -> Steps[Kept | None]:
     if ended.error is not None:
         yield from _body_raised(call, attempt, ended)
         return None
-    yield from _ask_about_the_end(call, attempt, ended)
+    if ended.uncalled or call.path in call.snapshot.children:
+        yield from _ask_about_the_end(call, attempt, ended)
     try:
         return (yield from _keep(call, attempt, ended, before))
     except MilepostError as error:
@@ -222,7 +221,8 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
         now = yield Now()
     if state is not None and state.starts >= starts_max(call):
         yield from ask_attempts_used(call, state.starts, str(state.failure.error) if state.failure else "")
-    now = yield from stay_within(call, now)
+    if call.limits is not None:
+        now = yield from stay_within(call, now)
     attempt = state.attempt + 1 if state is not None else 1
     if call.spec.approving is not None or call.snapshot.approvals:
         yield from may_start(call)
@@ -246,12 +246,7 @@ def starts_max(call: Call[Any]) -> int:
 
 
 def _check_size(call: Call[StepSpec]) -> None:
-    spec = call.spec
-    names = [call.path, spec.next_action, *(v.name for v in spec.verifiers), *spec.versions, *spec.versions.values()]
-    size = _FIELDS_SIZE + sum(map(len, names)) * _CHARACTER_SIZE_MAX
-    if size <= RECORD_SIZE_MAX:
-        return
-    size = _FIELDS_SIZE + sum(len(name.encode()) for name in names)
+    size = _FIELDS_SIZE + call.spec.texts_size + len(call.path.encode())
     if size > RECORD_SIZE_MAX:
         raise RecordTooLarge(what="the checkpoint", path=call.path[:200], size=size, size_max=RECORD_SIZE_MAX)
 
@@ -342,7 +337,7 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
         output=kept.output,
         files=kept.files,
         sources=kept.sources,
-        checks=tuple(verifier.name for verifier in spec.verifiers),
+        checks=spec.checks,
         versions=_versions(call),
         next_action=spec.next_action,
         spent=kept.spent,

@@ -67,9 +67,8 @@ class Sealer:
         facts = (seq, len(run), len(where), kind.encode("ascii"), run, where, before or _FIRST, body)
         return self._mac(b"milepost-record-1\0%d\0%d\0%d\0%b\0%b%b%b%b" % facts)
 
-    def head(self, before: bytes | None, place: Place) -> bytes:
+    def head(self, before: bytes | None, seq: int, chain: str, seal: bytes) -> bytes:
         """Return the seal of the run's head after one more record: its place, and the head before (None: the first)."""
-        seq, chain, seal = place
         where, run = chain.encode("utf-8"), self._run
         facts = (seq, len(run), len(where), run, where, before or _FIRST, seal)
         return self._mac(b"milepost-head-1\0%d\0%d\0%d\0%b%b%b%b" % facts)
@@ -78,7 +77,7 @@ class Sealer:
         """Return the head after records in these places, None for none."""
         head: bytes | None = None
         for place in places:
-            head = self.head(head, place)
+            head = self.head(head, *place)
         return head
 
     def check_chain(self, records: Iterable[Sealed], before: bytes | None = None) -> bytes | None:

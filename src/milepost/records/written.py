@@ -69,7 +69,7 @@ def _step_verified(r: StepVerified) -> str:
         pieces.append('"branch":true')
     if r.checks:
         pieces.append(f'"checks":{encode_text(r.checks)}')
-    pieces.append(f'"duration_s":{encode_text(r.duration_s)}')
+    pieces.append(f'"duration_s":{r.duration_s!r}')
     if r.files is not None:
         pieces.append(f'"files":{_pointer_text(r.files)}')
     if r.inner_count is not None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypedDict
 
 from milepost.errors import CorruptRecord, LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
 from milepost.protocol.ops import Artifact
-from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import Record
 from milepost.records.rows import ClaimRow
@@ -66,6 +65,7 @@ class ActiveRun:
         self, *, run_id: str, task: TaskSpec, journal: Journal, lease: Lease, clock: Clock, options: RunOptions
     ) -> None:
         self.run_id, self.task, self.journal, self.lease = run_id, task, journal, lease
+        self.snapshot = journal.snapshot  # what the journal says up to the last append
         self.clock, self.options = clock, options
         self.seal_key, self.lease_s = options.seal_key, options.lease_s
         self.pid = os.getpid()
@@ -94,11 +94,6 @@ class ActiveRun:
     def is_of_this_process(self) -> bool:
         """Say whether this is the process that holds the run, and not one forked from it."""
         return self.pid == os.getpid()
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Return what the journal says up to the last append."""
-        return self.journal.snapshot
 
     # ── what a body may still expect ────────────────────────────────────────────────────────────────
 

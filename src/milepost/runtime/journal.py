@@ -27,7 +27,6 @@ from milepost.records.model import (
     StepVerified,
 )
 from milepost.records.rows import ClaimRow
-from milepost.records.seal import Place
 from milepost.records.written import encode_record
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened, decoded, fold
@@ -100,7 +99,7 @@ class Journal:
                 stored,
                 self._head,
                 self._progress(records[-1]),
-                [_stored(artifact) for artifact in artifacts],
+                [StoredArtifact(*a.pointer[:3], a.data) for a in artifacts] if artifacts else (),
                 self._questions(records),
                 [self.sealer.sealed(claim) for claim in claims] if claims else (),
             )
@@ -186,7 +185,7 @@ class Journal:
         last, head_seal = self._head
         seq = last + 1
         seal = self.sealer.seal(self._chains.get(chain), seq, chain, record.kind, body)
-        self._head = Head(seq, self.sealer.head(head_seal, Place(seq, chain, seal)))
+        self._head = Head(seq, self.sealer.head(head_seal, seq, chain, seal))
         self._chains[chain] = seal
         self._counts[chain] = self._counts.get(chain, 0) + 1
         self.snapshot.apply(record)
@@ -228,11 +227,6 @@ class Journal:
             for line in stored:
                 fold(self.sealer, s, line, decoded(self.sealer, line))
             s.verified_count, s.applied_count = counted  # they were counted when they were written
-
-
-def _stored(artifact: Artifact) -> StoredArtifact:
-    digest, size, media_type, _ = artifact.pointer
-    return StoredArtifact(digest, size, media_type, artifact.data)
 
 
 _ABOUT_QUESTIONS: frozenset[type[Record]] = frozenset((QuestionAsked, AnswerEntered, RunEnded))

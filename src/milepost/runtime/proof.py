@@ -13,7 +13,7 @@ from milepost.errors import CorruptRecord
 from milepost.records.canonical import digest
 from milepost.records.model import AnswerEntered, Record
 from milepost.records.rows import AnswerRow
-from milepost.records.seal import Place, Sealer
+from milepost.records.seal import Sealer
 from milepost.runtime.opening import InnerHeads, decoded
 from milepost.stores.contract import Head, StoredRecord
 
@@ -43,9 +43,9 @@ class JournalProof:
         if line.seq != self.seq + 1:
             raise self._corrupt(f"record {self.seq + 1}", f"it is not there, record {line.seq} stands in its place")
         if self._tells_seals and is_judged:
-            self._sealer.check_chain((line,), self._last.get(line.chain))
+            self._sealer.check(line, self._last.get(line.chain))
         self._last[line.chain] = line.seal
-        self._head = self._sealer.head(self._head, Place(line.seq, line.chain, line.seal))
+        self._head = self._sealer.head(self._head, line.seq, line.chain, line.seal)
         self.seq = line.seq
 
     def end(self, head: Head) -> None:

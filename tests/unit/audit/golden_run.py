@@ -27,7 +27,7 @@ from milepost.audit.listing import Listing
 from milepost.records.canonical import digest
 from milepost.records.model import KINDS, Choice, ErrorRecord, Pointer, Record
 from milepost.records.rows import AnswerRow, CancelRow
-from milepost.records.seal import Place, Sealer, key_name
+from milepost.records.seal import Sealer, key_name
 from milepost.records.written import encode_record
 from milepost.runtime.verify import Verdict
 from milepost.stores.contract import StoredRecord
@@ -109,7 +109,7 @@ def _journal() -> tuple[list[tuple[StoredRecord, Record]], bytes]:
         record = cls(**{field.name: _value(cls.kind, field.name, str(field.type)) for field in fields(cls)})
         body = encode_record(record)
         before = sealer.seal(before, seq, record.chain(), record.kind, body)
-        head = sealer.head(head, Place(seq, record.chain(), before))
+        head = sealer.head(head, seq, record.chain(), before)
         found.append((StoredRecord(seq, record.chain(), record.kind, body, before), record))
     return found, head or b""
 

@@ -38,7 +38,7 @@ class Growing(MemoryStore):
             last = self.records(run_id)[-1]
             sealer, seq = Sealer(run_id, None), row.head.seq + 1
             seal = sealer.seal(last.seal, seq, "", last.kind, last.body)
-            head = Head(seq, sealer.head(row.head.seal, Place(seq, "", seal)))
+            head = Head(seq, sealer.head(row.head.seal, seq, "", seal))
             record = type(last)(seq, "", last.kind, last.body, seal)
             self.append(Batch(run_id, 1, [record], head)).wait()
         return super().outline(run_id)
