@@ -84,7 +84,7 @@ BROAD_HANDLERS = {
     "runtime/amap.py": ["_each.work"],
     "runtime/map.py": ["map_calls.work"],
     "runtime/perform.py": ["_claim"],
-    "runtime/shield.py": ["_carried_out"],
+    "runtime/shield.py": ["_Work._carried_out"],
     "runtime/start.py": ["_first_start", "_going_on", "_resume", "run_task", "run_task_async"],
     "sources/call.py": ["_imported", "observe_call"],
     "sources/naming.py": ["_text_of"],
