@@ -68,6 +68,19 @@ def test_records_are_flushed_and_leases_alone_are_not(store: SqliteStore, connec
     assert writing.commits[5:] == ["1", "1"]
 
 
+def test_a_lease_given_back_with_a_batch_costs_no_commit_and_leaves_no_lock(
+    store: SqliteStore, connections: list[Watched]
+) -> None:
+    """Its own would wait for the commit of another run that is under way: on the loop, in an async program."""
+    lease = begin(store)
+    connections[0].commits.clear()
+    store.append(batch(lease, 1, gives_back=True)).wait()
+    assert len(list(store.path.with_name(f"{store.path.name}.locks").iterdir())) == 1
+    store.release(lease)
+    assert connections[0].commits == ["2"]
+    assert list(store.path.with_name(f"{store.path.name}.locks").iterdir()) == []
+
+
 def test_an_interrupt_never_leaves_records_unflushed(store: SqliteStore, connections: list[Watched]) -> None:
     lease = begin(store)
     connections[0].interrupt_at = FULL

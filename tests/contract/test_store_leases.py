@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+import pytest
 from store_rows import AT, ELSEWHERE, HERE, batch, begin, progress
 
+from milepost.errors import LeaseLost
 from milepost.records.model import RunStatus
 from milepost.stores.contract import Held, Holder, Lease, NewRun, Store
 
@@ -47,6 +49,34 @@ def test_a_released_run_is_acquired_with_the_next_token(store: Store) -> None:
     assert row is not None
     assert row.held is None
     assert store.acquire("r", ELSEWHERE) == Lease("r", 2, ELSEWHERE)
+
+
+def test_a_batch_gives_its_lease_back_and_a_later_one_does_not_take_it_again(store: Store) -> None:
+    lease = begin(store)
+    store.append(batch(lease, 1, gives_back=True))
+    store.append(batch(lease, 2)).wait()
+    row = store.run("r")
+    assert row is not None
+    assert (row.held, row.head.seq) == (None, 2)
+    store.release(lease)
+    assert store.acquire("r", ELSEWHERE) == Lease("r", 2, ELSEWHERE)
+    store.release(lease)
+    assert isinstance(store.acquire("r", HERE), Held)
+
+
+def test_a_batch_that_is_fenced_gives_nobodys_lease_back(store: Store) -> None:
+    old = begin(store)
+    seen = store.acquire("r", ELSEWHERE)
+    assert isinstance(seen, Held)
+    new = store.acquire("r", ELSEWHERE, still=seen)
+    assert isinstance(new, Lease)
+    with pytest.raises(LeaseLost):
+        store.append(batch(old, 1, gives_back=True)).wait()
+    store.release(old)
+    row = store.run("r")
+    assert row is not None
+    assert row.held is not None
+    assert row.held.token == new.token
 
 
 def test_a_holder_elsewhere_is_succeeded_only_after_it_stood_still(store: Store) -> None:

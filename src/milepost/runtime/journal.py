@@ -89,8 +89,12 @@ class Journal:
     ) -> Entry:
         """Seal and append records in order; the entry's ticket tells when they are durable.
 
+        With the last record of a run that is done its lease is given back: nobody goes on with it, so nothing that
+        still runs here could be sent or written twice.
         Crash: none of them, or all; never one without those before it.
         """
+        last = records[-1]
+        is_done = isinstance(last, RunEnded) and last.status == RunStatus.DONE
         with self._lock:
             stored = [self._seal(record) for record in records]
             batch = Batch(
@@ -98,10 +102,11 @@ class Journal:
                 self.lease.token,
                 stored,
                 self._head,
-                self._progress(records[-1]),
+                self._progress(last),
                 [StoredArtifact(*a.pointer[:3], a.data) for a in artifacts] if artifacts else (),
                 self._questions(records),
                 [self.sealer.sealed(claim) for claim in claims] if claims else (),
+                is_done,
             )
             if self._watch is not None:
                 self._unseen.extend(zip((line.seq for line in stored), records, strict=True))

@@ -126,6 +126,7 @@ class Batch(NamedTuple):
     artifacts: Sequence[StoredArtifact] = ()
     questions: Sequence[QuestionRow] = ()
     claims: Sequence[ClaimRow] = ()  # keys this run owns, as their rows stand from now on
+    gives_back: bool = False  # the lease, as `release` does: the run is done
 
 
 @frozen
@@ -216,7 +217,7 @@ class Store(Protocol):
         """Count one sign of life. False when a later token exists."""
 
     def release(self, lease: Lease) -> None:
-        """Give the run back. Harmless when the lease is lost already."""
+        """Give the run back. Harmless when the lease is lost, or was given back with a batch, already."""
 
     def append(self, batch: Batch) -> Ticket:
         """Take a batch for the next commit. It is committed within FLUSH_S even if nobody waits.

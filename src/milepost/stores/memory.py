@@ -214,7 +214,8 @@ class MemoryStore:
         run.records.extend(batch.records)
         for artifact in batch.artifacts:
             run.artifacts.setdefault(artifact.digest, artifact)
-        run.row = replace(run.row, head=batch.head, progress=batch.progress or run.row.progress)
+        held = None if batch.gives_back else run.row.held
+        run.row = replace(run.row, head=batch.head, progress=batch.progress or run.row.progress, held=held)
         self._questions.update((question.question_id, question) for question in batch.questions)
         for claim in batch.claims:
             if self._claims[claim.key].run_id == claim.run_id:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from milepost.errors import StoreUnavailable
-from milepost.stores.contract import FLUSH_S, Batch
+from milepost.stores.contract import FLUSH_S, Batch, Lease
 
 COMMIT_BATCHES_MAX = 256
 """Batches that share one commit at most; bounds how long another writer waits for its turn."""
@@ -53,6 +53,10 @@ class AppendTicket:
         """Ask for a commit soon and call back once, at once or from the thread that committed."""
         if not self._committer.ask(self, callback):
             callback(self.error)
+
+    def gave_back(self, lease: Lease) -> bool:
+        """Say whether a lease was given back with this batch."""
+        return self.settled and self.error is None and self.batch.gives_back and self.batch.token == lease.token
 
     def open_gates(self) -> None:
         """Wake every thread that waits for this ticket."""

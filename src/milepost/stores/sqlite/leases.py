@@ -81,6 +81,10 @@ class Leases:
         except BaseException:
             self._free(lease)  # the row still says held: only a free lock file tells the next starter otherwise
             raise
+        self.forget(lease)
+
+    def forget(self, lease: Lease) -> None:
+        """Drop the lock of a lease whose row says that it was given back. Crash: a free file is left."""
         self._locks.drop(lease.run_id, lease.token)
 
     def _take(self, run_id: str, token: int, holder: Holder) -> Lease:

@@ -19,24 +19,26 @@ PRAGMA data_version
 -- ── appending ──
 
 -- name: advance_run
--- Fence, new head, and what the list shows where it is given: no row when token or end of the journal is another.
-UPDATE runs SET head_seq = ?, head_seal = ?, status = coalesce(?, status), status_at = coalesce(?, status_at),
-  verified_count = coalesce(?, verified_count), applied_count = coalesce(?, applied_count),
-  next_action = coalesce(?, next_action), detail = coalesce(?, detail), cost = coalesce(?, cost),
-  tokens = coalesce(?, tokens)
+-- Fence, new head, a lease given back, and what the list shows where it is given: no row when token or end of the
+-- journal is another.
+UPDATE runs SET head_seq = ?, head_seal = ?, released = max(released, ?), status = coalesce(?, status),
+  status_at = coalesce(?, status_at), verified_count = coalesce(?, verified_count),
+  applied_count = coalesce(?, applied_count), next_action = coalesce(?, next_action), detail = coalesce(?, detail),
+  cost = coalesce(?, cost), tokens = coalesce(?, tokens)
 WHERE run_id = ? AND token = ? AND head_seq = ?
 
 -- name: advance_runs
 -- The same, of many runs in one statement.
-UPDATE runs SET head_seq = new.head_seq, head_seal = new.head_seal, status = coalesce(new.status, runs.status),
+UPDATE runs SET head_seq = new.head_seq, head_seal = new.head_seal,
+  released = max(runs.released, new.gives_back), status = coalesce(new.status, runs.status),
   status_at = coalesce(new.status_at, runs.status_at),
   verified_count = coalesce(new.verified_count, runs.verified_count),
   applied_count = coalesce(new.applied_count, runs.applied_count),
   next_action = coalesce(new.next_action, runs.next_action), detail = coalesce(new.detail, runs.detail),
   cost = coalesce(new.cost, runs.cost), tokens = coalesce(new.tokens, runs.tokens)
 FROM (
-  WITH given (head_seq, head_seal, status, status_at, verified_count, applied_count, next_action, detail, cost, tokens,
-    run_id, token, head_before) AS (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))
+  WITH given (head_seq, head_seal, gives_back, status, status_at, verified_count, applied_count, next_action, detail,
+    cost, tokens, run_id, token, head_before) AS (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))
   SELECT * FROM given
 ) new
 WHERE runs.run_id = new.run_id AND runs.token = new.token AND runs.head_seq = new.head_before

@@ -153,7 +153,10 @@ class SqliteStore:
         newest = self._newest.pop(lease.run_id, None)
         if newest is not None:
             self._committer.settle(newest)
-        self._leases.release(lease)
+        if newest is not None and newest.gave_back(lease):
+            self._leases.forget(lease)
+        else:
+            self._leases.release(lease)
 
     # ── the journal ──
 

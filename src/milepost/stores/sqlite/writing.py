@@ -175,16 +175,17 @@ class _Rows:
 
     def add(self, key: LeaseKey, group: list[Batch]) -> None:
         """Add a run's batches. Raises: DoesNotFit when their heads and records disagree."""
-        before, head, count = _end_before(group), group[-1].head, 0
+        before, head, count, gives_back = _end_before(group), group[-1].head, 0, False
         for batch in group:
             count += len(batch.records)
+            gives_back = gives_back or batch.gives_back
             self._add_lines(key, batch)
             if batch.questions or batch.claims:
                 self.others.append((key, batch))
         if head.seq - before != count:
             raise DoesNotFit(f"run {key[0]}: heads and records of its batches disagree")
         self.line_count += count
-        self.heads += (*head, *_shown(group), *key, before)
+        self.heads += (*head, gives_back, *_shown(group), *key, before)
 
     def _add_lines(self, key: LeaseKey, batch: Batch) -> None:
         """Add the lines of a batch's records, the n-th with its n-th small artifact; others stand alone."""
