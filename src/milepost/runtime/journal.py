@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from milepost.errors import CorruptRecord, RecordTooLarge
@@ -165,14 +165,34 @@ class Journal:
         row, head = self.store.run(self.lease.run_id), self._head
         if row is None:
             return  # done, and pruned since
-        proof = JournalProof(row.run_id, self.sealer)
-        while page := self.store.records(row.run_id, after=proof.seq, limit=READ_BACK_MAX):
-            for line in page:
-                proof.pass_by(line, is_judged=not line.chain)
-        proof.end(head)
+        if not self._own_chain_is_all_and_stands():
+            proof = JournalProof(row.run_id, self.sealer)
+            for page in self._written():
+                for line in page:
+                    proof.pass_by(line, is_judged=not line.chain)
+            proof.end(head)
         if row.head != head:
             reason = f"it says {row.head.seq} records, {head.seq} were appended"
             raise CorruptRecord(run_id=row.run_id, record="the head in the list of runs", reason=reason)
+
+    def _own_chain_is_all_and_stands(self) -> bool:
+        """Say whether the task's chain is the only one and ends as it was appended: its last seal covers all of it."""
+        if self._counts[""] != self._head.seq:
+            return False
+        last: bytes | None = None
+        try:
+            for page in self._written():
+                last = self.sealer.check_chain(page, last)
+        except CorruptRecord:
+            return False  # the proof names it
+        return last == self._chains[""]
+
+    def _written(self) -> Iterator[list[StoredRecord]]:
+        """Yield what the store holds of the run, a page at a time."""
+        after = 0
+        while page := self.store.records(self.lease.run_id, after=after, limit=READ_BACK_MAX):
+            yield page
+            after = page[-1].seq
 
     def close(self) -> None:
         if self._witness is not None:
