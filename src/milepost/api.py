@@ -233,13 +233,9 @@ class _TaskBase:
 
     def _ready(self, *, create: bool) -> tuple[Store, RunOptions]:
         """Complete the options from the environment and open the store."""
-        options = self._options
-        if not options.environ:
-            options = replace(options, environ=os.environ)
-        if options.seal_key is None:
-            options = replace(options, seal_key=seal_key_in(options.environ))
-        else:
-            checked_key(options.seal_key, "option seal_key=")
+        environ, given = self._options.environ or os.environ, self._options.seal_key
+        key = seal_key_in(environ) if given is None else checked_key(given, "option seal_key=")
+        options = replace(self._options, environ=environ, seal_key=key)
         if options.store is not None:
             return options.store, options
         return default_store(create=create, environ=options.environ), options

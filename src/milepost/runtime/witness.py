@@ -127,7 +127,7 @@ def _line(name: bytes, seq: int, seal: bytes) -> bytes:
 
 def witness_of(store_id: str, run_id: str, environ: Mapping[str, str]) -> Witness:
     """Return the witness of a run on this machine; one that remembers nothing where there is no place for it."""
-    folder = witness_folder(environ)
+    folder = _folder(environ)
     return Witness(None if folder is None else f"{folder}/{_name(store_id)}", _name(run_id).encode("ascii"))
 
 
@@ -141,12 +141,17 @@ def witness_folder(environ: Mapping[str, str]) -> Path | None:
     None without a home. A relative XDG_STATE_HOME is ignored
     (https://specifications.freedesktop.org/basedir-spec/latest/), and a home that is not there is not made.
     """
+    folder = _folder(environ)
+    return None if folder is None else Path(folder)
+
+
+def _folder(environ: Mapping[str, str]) -> str | None:
     state, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
     if not os.path.isabs(state):
         if not (os.path.isabs(home) and os.path.isdir(home)):
             return None
         state = f"{home}/.local/state"
-    return Path(state, "milepost", "witness")
+    return f"{state}/milepost/witness"
 
 
 def no_witness(environ: Mapping[str, str]) -> str | None:

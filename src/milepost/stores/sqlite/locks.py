@@ -23,7 +23,7 @@ class LockFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._held: dict[Path, int] = {}
+        self._held: dict[str, int] = {}
 
     def take(self, run_id: str, token: int) -> None:
         """Create and lock the file of a lease. Crash: a free file nobody points at. Raises: OSError."""
@@ -58,14 +58,12 @@ class LockFiles:
         """Remove the file of a lease that is over, and its lock if it is ours. Crash: a free file is left."""
         path = self._path(run_id, token)
         with suppress(OSError):  # a file left behind is harmless: no row points at its token any more
-            path.unlink(missing_ok=True)
-        self.free(run_id, token)
+            os.unlink(path)
+        self._let_go(path)
 
     def free(self, run_id: str, token: int) -> None:
         """Let go of a lock and leave its file: if the lease was committed after all, its holder is gone."""
-        handle = self._held.pop(self._path(run_id, token), None)
-        if handle is not None:
-            os.close(handle)
+        self._let_go(self._path(run_id, token))
 
     def drop_all(self) -> None:
         """Let go of every lock of ours; the files stay, free, and say that their holder is gone."""
@@ -75,8 +73,13 @@ class LockFiles:
     def leftovers(self, wanted: Iterator[tuple[str, int]]) -> list[Path]:
         """Return the files in the folder that belong to none of the wanted leases."""
         keep = {self._path(*lease) for lease in wanted}
-        return [path for path in sorted(self.folder.glob("*.lock")) if path not in keep]
+        return [path for path in sorted(self.folder.glob("*.lock")) if str(path) not in keep]
 
-    def _path(self, run_id: str, token: int) -> Path:
+    def _let_go(self, path: str) -> None:
+        handle = self._held.pop(path, None)
+        if handle is not None:
+            os.close(handle)
+
+    def _path(self, run_id: str, token: int) -> str:
         name = hashlib.sha256(run_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return self.folder / f"{name}.{token}.lock"
+        return f"{self.folder}/{name}.{token}.lock"
