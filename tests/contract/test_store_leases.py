@@ -64,6 +64,15 @@ def test_a_batch_gives_its_lease_back_and_a_later_one_does_not_take_it_again(sto
     assert isinstance(store.acquire("r", HERE), Held)
 
 
+def test_of_runs_that_share_a_commit_each_gives_back_its_own_lease(store: Store) -> None:
+    leases = [begin(store, run_id) for run_id in ("a", "b", "c")]
+    tickets = [store.append(batch(lease, 1, gives_back=lease.run_id == "b")) for lease in leases]
+    for ticket in tickets:
+        ticket.wait()
+    rows = [store.run(run_id) for run_id in ("a", "b", "c")]
+    assert [row is not None and row.held is not None for row in rows] == [True, False, True]
+
+
 def test_a_batch_that_is_fenced_gives_nobodys_lease_back(store: Store) -> None:
     old = begin(store)
     seen = store.acquire("r", ELSEWHERE)
