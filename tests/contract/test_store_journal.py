@@ -142,7 +142,7 @@ def test_places_say_what_is_really_there(store: Store) -> None:
     mixed = [record(1), record(2, chain="a")]
     store.append(batch(lease, 1, records=mixed)).wait()
     assert places(store) == [(1, "", mixed[0].seal), (2, "a", mixed[1].seal)]
-    assert store.outline("nobody") == ([], [])
+    assert store.outline("nobody") == ([], [], {})
 
 
 def test_an_outline_has_the_records_of_the_task_whole(store: Store) -> None:
@@ -150,6 +150,16 @@ def test_an_outline_has_the_records_of_the_task_whole(store: Store) -> None:
     mixed = [record(1), record(2, chain="a"), record(3)]
     store.append(batch(lease, 1, records=mixed)).wait()
     assert store.outline("r").records == [mixed[0], mixed[2]]
+
+
+def test_an_outline_brings_artifacts_only_as_they_are(store: Store) -> None:
+    """A resume takes from it what it would else ask for one by one; a store may leave any out."""
+    lease, small, large = begin(store), artifact(b"[1]"), artifact(b"x" * 60_000)
+    store.append(batch(lease, 1, artifacts=[small])).wait()
+    store.append(batch(lease, 2, artifacts=[large])).wait()
+    there = {one.digest: one.data for one in (small, large)}
+    assert store.outline("r").small.items() <= there.items()
+    assert store.artifacts("r", list(there)).keys() == there.keys()
 
 
 def places(store: Store) -> list[tuple[int, str, bytes]]:

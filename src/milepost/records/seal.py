@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
@@ -19,11 +19,15 @@ from milepost.errors import BadOption, CorruptRecord
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 
 Row = TypeVar("Row", AnswerRow, CancelRow, ClaimRow)
+S = TypeVar("S", bound="Sealed")
 
 KEY_SIZE_MIN = 16
 """Bytes a seal key has at least."""
 MAKE_A_KEY = "Make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
 _FIRST = bytes(32)
+_RECORD = b"milepost-record-1\0%d%b%b%b"
+_HEAD = b"milepost-head-1\0%d%b%b%b"
+"""What a seal and a head are taken over: the record's number, what many have in common, what is before, the rest."""
 
 
 class Sealed(Protocol):
@@ -63,22 +67,46 @@ class Sealer:
 
     def seal(self, before: bytes | None, seq: int, chain: str, kind: str, body: bytes) -> bytes:
         """Return the seal of one record after the one sealed `before` in the same chain (None: the first)."""
-        where, run = chain.encode("utf-8"), self._run
-        facts = (seq, len(run), len(where), kind.encode("ascii"), run, where, before or _FIRST, body)
-        return self._mac(b"milepost-record-1\0%d\0%d\0%d\0%b\0%b%b%b%b" % facts)
+        return self._mac(_RECORD % (seq, self._of_kind(chain, kind), before or _FIRST, body))
 
     def head(self, before: bytes | None, seq: int, chain: str, seal: bytes) -> bytes:
         """Return the seal of the run's head after one more record: its place, and the head before (None: the first)."""
-        where, run = chain.encode("utf-8"), self._run
-        facts = (seq, len(run), len(where), run, where, before or _FIRST, seal)
-        return self._mac(b"milepost-head-1\0%d\0%d\0%d\0%b%b%b%b" % facts)
+        return self._mac(_HEAD % (seq, self._of_chain(chain), before or _FIRST, seal))
 
     def head_of(self, places: Iterable[Place]) -> bytes | None:
         """Return the head after records in these places, None for none."""
-        head: bytes | None = None
-        for place in places:
-            head = self.head(head, *place)
+        head, mac = None, self._mac
+        known: dict[str, bytes] = {}
+        for seq, chain, seal in places:  # as `head`, by the ten thousand
+            where = known.get(chain) or known.setdefault(chain, self._of_chain(chain))
+            head = mac(_HEAD % (seq, where, head or _FIRST, seal))
         return head
+
+    def _of_chain(self, chain: str) -> bytes:
+        """Return what the heads after all records of one chain have in common."""
+        where, run = chain.encode("utf-8"), self._run
+        return b"\0%d\0%d\0%b%b" % (len(run), len(where), run, where)
+
+    def _of_kind(self, chain: str, kind: str) -> bytes:
+        """Return what the seals of all records of one kind have in common within a chain."""
+        where, run = chain.encode("utf-8"), self._run
+        return b"\0%d\0%d\0%b\0%b%b" % (len(run), len(where), kind.encode("ascii"), run, where)
+
+    def checked(self, records: Iterable[S], ends: dict[str, bytes]) -> Iterator[S]:
+        """Yield records in order, each checked after the one before in its chain. Raises: CorruptRecord.
+
+        `ends` holds the last seal of each chain, as far as it was read before; it is carried on.
+        """
+        mac, equal = self._mac, hmac.compare_digest
+        known: dict[tuple[str, str], bytes] = {}
+        for record in records:  # as `check`, by the ten thousand
+            chain, kind = record.chain, record.kind
+            where = known.get((chain, kind)) or known.setdefault((chain, kind), self._of_kind(chain, kind))
+            seal = mac(_RECORD % (record.seq, where, ends.get(chain, _FIRST), record.body))
+            if not equal(seal, record.seal):
+                raise self._unfit(record)
+            ends[chain] = seal
+            yield record
 
     def check_chain(self, records: Iterable[Sealed], before: bytes | None = None) -> bytes | None:
         """Check records of one chain in order; return the last seal. Raises: CorruptRecord naming the first bad one."""
@@ -90,8 +118,11 @@ class Sealer:
         """Check one record after the one sealed `before` in its chain; return its seal. Raises: CorruptRecord."""
         expected = self.seal(before, record.seq, record.chain, record.kind, record.body)
         if not hmac.compare_digest(expected, record.seal):
-            raise self.corrupt(record, "its seal does not fit its content and the record before it")
+            raise self._unfit(record)
         return expected
+
+    def _unfit(self, record: Sealed) -> CorruptRecord:
+        return self.corrupt(record, "its seal does not fit its content and the record before it")
 
     def check_head(self, seq: int, seal: bytes, places: Sequence[Place]) -> None:
         """Check that the journal has the records its head counts, each in its place. Raises: CorruptRecord."""

@@ -106,7 +106,10 @@ def decode_record(kind: str, body: bytes) -> Record:
     for name, build in built:
         if name in data:
             data[name] = build(data[name])
-    return cls(**{**absent, **data})
+    try:
+        return cls(**data)
+    except TypeError:  # a required field that was empty, or what is no such record
+        return cls(**{**absent, **data})
 
 
 _scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]

@@ -24,9 +24,8 @@ def count_unread(run: ActiveRun) -> None:
     journal, snapshot = run.journal, run.snapshot
     if not any(place.chain in run.unread for place in journal.store.outline(run.run_id).places):
         return
-    counted, chains = Used(), dict[str, bytes]()
-    for line in journal.store.records(run.run_id):
-        chains[line.chain] = journal.sealer.check(line, chains.get(line.chain))
+    counted = Used()
+    for line in journal.sealer.checked(journal.store.records(run.run_id), {}):
         record = decoded(journal.sealer, line)
         counted.hear(record)
         if isinstance(record, AnswerEntered) and record.choice == "again":

@@ -6,7 +6,8 @@ A resume checks the chains of the task and of unfinished steps; `verify` checks 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -36,12 +37,12 @@ class Opened:
     sealer: Sealer
     snapshot: Snapshot = field(default_factory=Snapshot)
     chains: dict[str, bytes] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    chains_there: set[str] = field(default_factory=set)  # read or not
+    counts: dict[str, int] = field(default_factory=dict)  # records of each chain, read or not
     records: list[tuple[StoredRecord, Record]] = field(default_factory=list)
     unread: list[StoredRecord] = field(default_factory=list)  # starts whose checkpoint says it all
     few: list[tuple[StoredRecord, Record]] = field(default_factory=list)  # of these: resumes and questions
     answers: dict[str, list[AnswerRow]] = field(default_factory=dict)  # that settle open questions
+    small: Mapping[str, bytes] = field(default_factory=dict)  # artifacts that came along; not checked
     checked: dict[str, bytes] = field(default_factory=dict)  # artifacts read and checked already, so many bytes at most
     refusal: RefusedError | None = None
 
@@ -93,7 +94,7 @@ def _read_once(store: Store, run_id: str, seal_key: bytes | None, every_chain: b
     opened = Opened(row, Sealer(run_id, seal_key))
     try:
         check_key(row, seal_key)
-        places, of_task = store.outline(run_id)
+        places, of_task, opened.small = store.outline(run_id)
         _check_places(opened, places)
         _read(opened, store.records(run_id) if every_chain else of_task, every_start=every_chain)
         if not every_chain:
@@ -119,17 +120,13 @@ def _check_places(opened: Opened, places: Sequence[Place]) -> None:
     head = opened.row.head
     if places or head.seq:
         opened.sealer.check_head(head.seq, head.seal, places)
-    opened.chains_there = {place.chain for place in places}
+    opened.counts = Counter(chain for _, chain, _ in places)
 
 
 def _read(opened: Opened, lines: Iterable[StoredRecord], *, every_start: bool) -> None:
     """Check, read and fold records; the seal of a start that its checkpoint follows is checked, and that is enough."""
-    sealer, chains, counts = opened.sealer, opened.chains, opened.counts
     start: StoredRecord | None = None
-    for line in lines:
-        chain = line.chain
-        chains[chain] = sealer.check(line, chains.get(chain))
-        counts[chain] = counts.get(chain, 0) + 1
+    for line in opened.sealer.checked(lines, opened.chains):
         if start is not None:
             ends, start = start, None
             if _finishes(opened, ends, line):
@@ -192,7 +189,7 @@ def decoded(sealer: Sealer, line: StoredRecord) -> Record:
 
 def _read_unfinished(store: Store, opened: Opened) -> None:
     """Read the chains that are not inside a verified step, outer ones first, and fold everything in order again."""
-    inner = sorted(opened.chains_there - {""}, key=lambda chain: len(parts_of(chain)))
+    inner = sorted(opened.counts.keys() - {""}, key=lambda chain: len(parts_of(chain)))
     found = False
     for chain in inner:
         if opened.snapshot.counts(f"{chain}/"):
@@ -214,7 +211,7 @@ def _count_unread(opened: Opened) -> None:
     """
     counted, s = opened.row.progress, opened.snapshot
     s.verified_count, s.applied_count = counted.verified_count, counted.applied_count
-    if opened.chains_there - opened.chains.keys():
+    if opened.counts.keys() - opened.chains.keys():
         try:
             s.used.cost = max(s.used.cost, Decimal(counted.cost or 0))
         except InvalidOperation as error:

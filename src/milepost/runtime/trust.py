@@ -20,7 +20,7 @@ from milepost.records.identity import is_same_person
 from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed, RunStatus
 from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import Opened, collecting_later, read_snapshot
-from milepost.stores.contract import Lease, Store, StoredArtifact
+from milepost.stores.contract import Lease, Store
 
 CHECKED_KEPT_BYTES = 16 * 1024 * 1024
 """Bytes of checked artifacts kept for the plan, which asks for them next; the rest is read again."""
@@ -145,7 +145,7 @@ def check_artifacts(store: Store, opened: Opened) -> None:
     while begin < len(waiting):
         part = waiting[begin : begin + ROWS_AT_ONCE]
         begin += len(part)
-        rows = store.artifacts(opened.row.run_id, [p.digest for _, p in part if p.where == "row"])
+        rows = _rows(store, opened, [p.digest for _, p in part if p.where == "row"])
         for what, pointer in part:
             try:
                 data = _checked(rows, files, what, pointer)
@@ -156,21 +156,31 @@ def check_artifacts(store: Store, opened: Opened) -> None:
             room -= len(data)
             if room >= 0:
                 opened.checked[pointer.digest] = data
+    opened.small = {}
 
 
-def _checked(rows: Mapping[str, StoredArtifact], files: ArtifactFiles | None, what: str, pointer: Pointer) -> bytes:
+def _rows(store: Store, opened: Opened, digests: Sequence[str]) -> Mapping[str, bytes | None]:
+    """Return artifacts that lie in rows: those that came along with the journal, and the rest in one query."""
+    found: dict[str, bytes | None] = {name: opened.small[name] for name in digests if name in opened.small}
+    rest = [name for name in digests if name not in found]
+    if rest:
+        found.update((name, row.data) for name, row in store.artifacts(opened.row.run_id, rest).items())
+    return found
+
+
+def _checked(rows: Mapping[str, bytes | None], files: ArtifactFiles | None, what: str, pointer: Pointer) -> bytes:
     """Return the bytes of a row or of a manifest; nothing of any other file, which may be large."""
     if pointer.where == "file" and files is not None:
         if what.startswith(_FILES):
             return files.read(pointer.digest)
         files.check(pointer.digest)
         return b""
-    row = rows.get(pointer.digest)
-    if row is None or row.data is None:
+    data = rows.get(pointer.digest)
+    if data is None:
         raise ArtifactMissing(pointer.digest)
-    if digest(row.data) != pointer.digest:
+    if digest(data) != pointer.digest:
         raise ArtifactDamaged(pointer.digest, "its bytes do not have the recorded digest")
-    return row.data
+    return data
 
 
 def relied_on(s: Snapshot) -> Iterator[Record]:

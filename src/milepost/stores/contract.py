@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from milepost.records.frozen import frozen
@@ -36,10 +37,14 @@ class StoredRecord(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The place of every record that is really there, and the records of the task's own chain, in order of seq."""
+    """The place of every record that is really there, and the records of the task's own chain, in order of seq.
+
+    `small` holds artifacts that were met on the way, by digest and not checked: as many as the store sees fit.
+    """
 
     places: list[Place]
     records: list[StoredRecord]
+    small: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Head(NamedTuple):

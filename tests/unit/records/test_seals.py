@@ -52,6 +52,20 @@ def test_a_record_of_another_history_of_its_chain_is_refused_by_name(sealer: Sea
         sealer.check_chain([other[0], one[1]])
 
 
+def test_many_records_are_checked_as_each_alone_up_to_the_first_that_is_not_as_sealed(sealer: Sealer) -> None:
+    """What stands before it can be shown to people; where each chain ends is known for whoever reads on."""
+    one, other = history(sealer), history(sealer, b'{"a":9}')
+    task = StoredRecord(3, "", "run_ended", b"{}", sealer.seal(None, 3, "", "run_ended", b"{}"))
+    ends: dict[str, bytes] = {}
+    assert list(sealer.checked([one[0], task], ends)) == [one[0], task]
+    assert list(sealer.checked([one[1]], ends)) == [one[1]]
+    assert ends == {"outer": one[1].seal, "": task.seal}
+    found = sealer.checked([other[0], one[1]], {})
+    assert next(found) == other[0]
+    with pytest.raises(CorruptRecord, match=r"record 2 \(step_verified in outer\)"):
+        next(found)
+
+
 def test_the_head_covers_the_place_of_every_record(sealer: Sealer) -> None:
     """Also of those in chains that a resume does not read."""
     places = [Place(r.seq, r.chain, r.seal) for r in history(sealer)]

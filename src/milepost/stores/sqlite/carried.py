@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from milepost.stores.contract import StoredArtifact
 from milepost.stores.sqlite import rows
@@ -38,11 +37,11 @@ class CarriedArtifacts:
         found = self._reader.all("read artifacts", SQL["artifacts"], wanted)
         return {row[0]: rows.artifact(row) for row in found}
 
-    def learn(self, run_id: str, outline: Sequence[tuple[Any, ...]]) -> None:
-        """Take a run's map from rows of its outline, which begin with its first record: they were read anyway."""
-        if outline:
+    def learn(self, run_id: str, read_to: int, places: dict[str, int]) -> None:
+        """Take a run's map up to a record from its outline, for which it was read anyway."""
+        if read_to:
             with self._lock:
-                self._remember(run_id, outline[-1][0], {row[3]: row[0] for row in outline if row[3] is not None})
+                self._remember(run_id, read_to, places)
 
     def _mapped(self, run_id: str) -> dict[str, int]:
         """Carry the run's map on to its newest record."""

@@ -23,6 +23,10 @@ CACHE_KIB = 16 * 1024
 """Page cache of the writing connection; digests land anywhere in their index."""
 CHECKPOINT_PAGES = 1000
 """Pages in the WAL (of 4 KiB) at which SQLite moves them to the file; hot pages then move once, not often."""
+READING_CACHE_KIB = 1024
+"""Page cache of the reading connection: a journal is read once, and memory for all of it costs more than its pages."""
+PAGE_ROWS = 256
+"""Rows that are fetched at once where there may be many."""
 WAL_KEPT_BYTES = 64 * 1024 * 1024
 """A WAL that grew behind a long reader is cut back to this."""
 
@@ -213,6 +217,7 @@ class Reader:
         self.location = location
         self._lock = threading.Lock()
         connection.execute("PRAGMA query_only = ON")
+        connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KIB}")
 
     def all(self, operation: str, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
         """Return all rows of one statement, from one snapshot. Raises: StoreUnavailable."""
@@ -221,6 +226,13 @@ class Reader:
                 return self.connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise unavailable(self.location, operation, error) from error
+
+    def pages(self, operation: str, sql: str, values: Sequence[Any]) -> Iterator[list[Any]]:
+        """Yield all rows of one statement, from one snapshot, PAGE_ROWS at a time. Raises: StoreUnavailable."""
+        with translated(self.location, operation), self._lock:
+            cursor = self.connection.execute(sql, values)
+            while page := cursor.fetchmany(PAGE_ROWS):
+                yield page
 
     @contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:

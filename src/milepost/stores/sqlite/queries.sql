@@ -146,8 +146,10 @@ FROM runs r CROSS JOIN journal j INDEXED BY journal_by_chain ON j.run = r.number
 WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.seq LIMIT ?
 
 -- name: outline
--- Where each record of a run stands, in order, and which artifact it carries; whole those of the task's own body.
-SELECT j.seq, j.chain, j.seal, j.digest, j.kind, CASE j.chain WHEN '' THEN j.body END
+-- Where each record of a run stands, in order, and which artifact it carries; of those of the task's own body all,
+-- and the artifact if it is small: to come back for it costs five times as much.
+SELECT j.seq, j.chain, j.seal, j.digest, j.kind, CASE j.chain WHEN '' THEN j.body END,
+  CASE WHEN j.chain = '' AND length(j.data) <= ? THEN j.data END
 FROM runs r CROSS JOIN journal j ON j.run = r.number WHERE r.run_id = ? ORDER BY j.seq
 
 -- name: copies

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 from milepost.errors import CorruptRecord
@@ -69,13 +68,34 @@ record: Callable[[tuple[Any, ...]], StoredRecord] = partial(tuple.__new__, Store
 artifact: Callable[[tuple[Any, ...]], StoredArtifact] = partial(tuple.__new__, StoredArtifact)
 _place: Callable[[tuple[Any, ...]], Place] = partial(tuple.__new__, Place)
 """All made by the ten thousand, so without a call of Python's."""
-_of_place, _of_record = itemgetter(0, 1, 2), itemgetter(0, 1, 4, 5, 2)
 
 
-def outline(found: list[tuple[Any, ...]]) -> Outline:
-    """Build what the statement `outline` found."""
-    whole = (row for row in found if row[1] == "")
-    return Outline(list(map(_place, map(_of_place, found))), list(map(record, map(_of_record, whole))))
+SMALL_BYTES = 4 * 1024
+"""Bytes up to which an artifact comes with the outline: a page of the file, or a part of it."""
+_SMALL_KEPT_BYTES = 16 * 1024 * 1024
+"""Bytes of such artifacts that are kept: what a resume reads must not grow with the outputs."""
+
+
+class OutlineRows:
+    """Takes what the statement `outline` finds, page by page."""
+
+    def __init__(self) -> None:
+        self._small: dict[str, bytes] = {}
+        self._room = _SMALL_KEPT_BYTES
+        self.outline = Outline([], [], self._small)
+        self.carried: dict[str, int] = {}  # digest -> seq of a record that carries it
+
+    def take(self, page: list[tuple[Any, ...]]) -> None:
+        """Take the next rows, at least one."""
+        seqs, chains, seals, digests, kinds, bodies, small = zip(*page, strict=True)
+        self.outline.places.extend(map(_place, zip(seqs, chains, seals, strict=True)))
+        lines = zip(seqs, chains, kinds, bodies, seals, strict=True)
+        self.outline.records.extend(map(record, [line for line in lines if not line[1]]))
+        self.carried.update({name: seq for name, seq in zip(digests, seqs, strict=True) if name is not None})
+        if self._room > 0:
+            found = {name: data for name, data in zip(digests, small, strict=True) if data is not None}
+            self._small.update(found)
+            self._room -= sum(map(len, found.values()))
 
 
 def question(row: tuple[Any, ...]) -> QuestionRow:

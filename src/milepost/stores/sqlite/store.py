@@ -180,9 +180,11 @@ class SqliteStore:
 
     def outline(self, run_id: str) -> Outline:
         """Return the place of every record that is really there, and the records of the task's own chain."""
-        found = self._reader.all("read journal", SQL["outline"], (run_id,))
-        self._carried.learn(run_id, found)
-        return rows.outline(found)
+        found = rows.OutlineRows()
+        for page in self._reader.pages("read journal", SQL["outline"], (rows.SMALL_BYTES, run_id)):
+            found.take(page)
+        self._carried.learn(run_id, len(found.outline.places), found.carried)
+        return found.outline
 
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""
