@@ -40,7 +40,12 @@ def shown(path: Path) -> str:
 
 
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    """Parse a file, once more when a collection disturbed the parser (see `milepost.declare`)."""
+    source = path.read_text(encoding="utf-8")
+    try:
+        return ast.parse(source)
+    except SystemError:
+        return ast.parse(source)
 
 
 def functions(path: Path) -> Iterator[Function]:
