@@ -301,3 +301,30 @@ def test_two_threads_may_wait_for_one_ticket() -> None:
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
     committer.close()
+
+
+def test_a_thread_that_was_interrupted_at_its_gate_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who goes on lets the next one go on; one that is not there any more cannot."""
+    monkeypatch.setattr(committing, "GATE_S", 0.01)
+    entered, leave = threading.Event(), threading.Event()
+
+    def commit(batches: Sequence[Batch]) -> list[BaseException | None]:
+        entered.set()
+        assert leave.wait(PATIENCE_S)
+        return fine(batches)
+
+    committer = Committer(commit, "here")
+    tickets = [committer.append(batch("a", seq)) for seq in range(1, 7)]
+    threads = [threading.Thread(target=ticket.wait) for ticket in (tickets[0], *tickets[2:])]
+    threads[0].start()
+    assert entered.wait(PATIENCE_S)
+    assert committer._lead_or_wait(tickets[1]) is not None  # the first gate: nobody waits at it
+    for thread in threads[1:]:
+        thread.start()
+    while not all(ticket.gates for ticket in tickets[1:]):
+        continue
+    leave.set()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    committer.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from milepost.errors import StoreUnavailable
@@ -21,6 +22,8 @@ TICK_S = FLUSH_S / 2
 """The thread looks this often; a batch that saw two looks and no commit is committed by it."""
 IDLE_TICKS_MAX = 40
 """Looks at an empty queue after which the thread sleeps until the next append."""
+GATE_S = 1.0
+"""Longest wait at a gate before the ticket is looked at: who was interrupted there opens no other one's."""
 JOIN_S = 5.0
 """Seconds `close` waits for the thread to leave."""
 
@@ -39,7 +42,7 @@ class AppendTicket:
         self.tick = tick
         self.settled = False
         self.error: BaseException | None = None
-        self.gates: Sequence[threading.Lock] = ()  # one per waiting thread, released to wake it
+        self.gates: Sequence[threading.Lock] = ()  # one per waiting thread, opened to let it go on
         self.callbacks: Sequence[Callback] = ()
 
     def wait(self) -> None:
@@ -58,12 +61,6 @@ class AppendTicket:
         """Say whether a lease was given back with this batch."""
         return self.settled and self.error is None and self.batch.gives_back and self.batch.token == lease.token
 
-    def open_gates(self) -> None:
-        """Wake every thread that waits for this ticket."""
-        for gate in self.gates:
-            gate.release()
-        self.gates = ()
-
 
 class Committer:
     """A queue of batches and the right to commit them, which one thread has at a time."""
@@ -72,6 +69,7 @@ class Committer:
         self._commit = commit
         self._location = location
         self._queue: deque[AppendTicket] = deque()
+        self._gates: deque[threading.Lock] = deque()  # of threads that may go on, to be opened one by one
         self._newest: AppendTicket | None = None
         self._over = ""  # why nothing more is taken
         self._reset()
@@ -104,7 +102,7 @@ class Committer:
             if gate is None:
                 self._lead(ticket)
             else:
-                gate.acquire()
+                self._wait_at(gate, ticket)
 
     def ask(self, ticket: AppendTicket, callback: Callback) -> bool:
         """Leave a callback with an unsettled ticket and call for a commit; False when it is settled already."""
@@ -138,6 +136,7 @@ class Committer:
     def forget_in_child(self) -> None:
         """Let a forked child know of nothing: locks may be held by threads it does not have."""
         self._queue.clear()
+        self._gates.clear()
         self._newest = None
         self._over = _FORKED
         self._reset()
@@ -157,6 +156,22 @@ class Committer:
                 gate.acquire()
                 ticket.gates = (*ticket.gates, gate)
             return gate
+
+    def _wait_at(self, gate: threading.Lock, ticket: AppendTicket) -> None:
+        """Wait until a gate is opened, then open the next one.
+
+        The threads of a commit, woken all at once, would stand in line for the interpreter, and whoever lets go of
+        it for a moment would have to line up behind all the others.
+        """
+        try:
+            while not gate.acquire(timeout=GATE_S) and not ticket.settled:
+                continue
+        finally:
+            self._open_next_gate()
+
+    def _open_next_gate(self) -> None:
+        with suppress(IndexError):  # none is left
+            self._gates.popleft().release()
 
     def _lead(self, ticket: AppendTicket | None) -> None:
         """Commit until the ticket is settled (None: once), hand over, then call back."""
@@ -199,7 +214,10 @@ class Committer:
                 ticket.error = error
                 ticket.settled = True
                 if ticket.gates:
-                    ticket.open_gates()
+                    self._gates.extend(ticket.gates)
+                    ticket.gates = ()
+        if self._gates:
+            self._open_next_gate()
 
     def _hand_over(self) -> None:
         """Stop leading and wake one that goes on: a waiting caller, else the thread if a callback asks."""
@@ -207,7 +225,9 @@ class Committer:
             self._leading = False
             for ticket in self._queue:
                 if ticket.gates:
-                    ticket.open_gates()
+                    self._gates.extendleft(ticket.gates)
+                    ticket.gates = ()
+                    self._open_next_gate()
                     return
             if self._queue and (self._asked or self._over):
                 self._wake()
