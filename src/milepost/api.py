@@ -25,8 +25,7 @@ from milepost.runtime.children import refuse_strangers
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.context import here_or_refused
 from milepost.runtime.drive import drive_call
-from milepost.runtime.fork import fork_run
-from milepost.runtime.guard import refuse_plain
+from milepost.runtime.guarded import refuse_plain
 from milepost.runtime.map import map_calls, named_calls
 from milepost.runtime.registry import register_call
 from milepost.runtime.scope import Scope, current, here, on_a_loop
@@ -380,6 +379,8 @@ def fork(run_id: str, /, *, from_step: str, to: str, store: Store | None = None)
     Raises: RunBusy while the run is held, RunUnknown, StepUnknown, SealKeyMissing, BadName when `to` is taken.
     Crash: the old run is stopped and may be forked again, or the new one is there whole.
     """
+    from milepost.runtime.fork import fork_run
+
     environ = dict(os.environ)
     fork_run(
         store or default_store(create=False, environ=environ),

@@ -11,7 +11,6 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -196,7 +195,7 @@ def _translated(operation: str, location: Path) -> Iterator[None]:
 @contextmanager
 def _unfinished(folder: Path, mode: int = 0o600) -> Iterator[tuple[BinaryIO, str]]:
     """Open a new file in the folder that is removed at the end unless it was given another name."""
-    name = str(folder / f"{UNFINISHED_PREFIX}{secrets.token_hex(8)}")
+    name = str(folder / f"{UNFINISHED_PREFIX}{os.urandom(8).hex()}")
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
         with open(handle, "wb", buffering=0) as file:

@@ -7,7 +7,6 @@ every later one of the same request; only its age counts again once it is proven
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,6 +22,7 @@ from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.state import ApprovalState
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
+from milepost.records.frozen import frozen
 from milepost.records.identity import is_same_person
 from milepost.records.model import AnswerEntered, Checkpoint, QuestionKind
 from milepost.records.naming import body_of
@@ -33,7 +33,7 @@ CHANGES_SAID = 3
 """Differences in the sentence of a question asked anew; the evidence has all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matter:
     """What people are asked to allow: a request before it is sent, or an output before its checkpoint."""
 

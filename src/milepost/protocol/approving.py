@@ -7,15 +7,14 @@ shows a role definition.
 from __future__ import annotations
 
 import inspect
-import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from milepost.errors import BadOption
 from milepost.protocol.failure import cut, kept_text
 from milepost.records.arguments import ArgumentsCodec
+from milepost.records.frozen import frozen
 
 Summary = str | Callable[..., str]
 NEEDED_MAX = 20
@@ -24,7 +23,7 @@ SUMMARY_SIZE_MAX = 500
 """Bytes of a summary that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approving:
     """Who must approve. `expires` counts from when an approval is given; None: it holds until it is used."""
 
@@ -123,6 +122,8 @@ def _check_summary(where: str, summary: Summary | None, arguments: ArgumentsCode
 
 
 def _check_format(where: str, summary: str, arguments: ArgumentsCodec) -> None:
+    import string  # it compiles patterns, and few summaries are formats
+
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(summary) if name is not None]
     except ValueError as error:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from milepost.protocol.limits import Limits
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec
 from milepost.protocol.state import EffectState, StepState
+from milepost.records.frozen import slotted
 from milepost.records.naming import body_of
 
 S = TypeVar("S", StepSpec, EffectSpec)
 
 
-@dataclass(slots=True)
+@slotted
 class Call(Generic[S]):
     """`encoded` is the canonical JSON of the watched arguments, `fingerprint` its (keyed) digest.
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from milepost.errors import RefusedError
@@ -22,7 +22,7 @@ from milepost.protocol.spec import changed_versions
 from milepost.protocol.state import EffectState, Send
 from milepost.protocol.used import first_reached
 from milepost.protocol.within import limit_question
-from milepost.records.frozen import frozen
+from milepost.records.frozen import frozen, slotted
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
 from milepost.records.rows import AnswerRow, CancelRow
 
@@ -59,7 +59,7 @@ class VersionCheck:
     since: str = "the start"
 
 
-@dataclass(slots=True)
+@slotted
 class World:
     """What the world says now. None means: not asked yet."""
 

@@ -6,7 +6,6 @@ memory of the key, or with a person; never in a guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import NotDecodable, PermissionMissing, StepFailed
@@ -32,6 +31,7 @@ from milepost.protocol.step import redo_covers, starts_max
 from milepost.protocol.within import keep_pace, stay_within
 from milepost.records.canonical import Json, parse
 from milepost.records.compare import difference
+from milepost.records.frozen import frozen
 from milepost.records.model import (
     EffectRefused,
     ErrorRecord,
@@ -45,7 +45,7 @@ from milepost.records.model import (
 from milepost.records.paths import find_secrets
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """The exact request, and the idempotency key it goes out under."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from milepost.errors import Declined, StepFailed, UndeclaredWrite
 from milepost.protocol.policy import Retry
 from milepost.protocol.snapshot import age, format_time
+from milepost.records.frozen import frozen
 from milepost.records.model import ERROR_SIZE_MAX, ErrorRecord
 from milepost.records.secret import redact
 
@@ -22,7 +22,7 @@ class VerificationFailed(Exception):
         super().__init__(f"{check}: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A failed attempt: what happened, how often it was started, since when, and when it is now."""
 
@@ -32,7 +32,7 @@ class Failure:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Again:
     """Try again at this UTC time (ISO)."""
 

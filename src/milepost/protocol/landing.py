@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import MilepostError
@@ -14,11 +13,12 @@ from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
 from milepost.protocol.outcomes import Applied, Found
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState, Send
+from milepost.records.frozen import frozen
 from milepost.records.model import AnswerEntered, ErrorRecord, Outcome, OutcomeRecorded, Pointer
 from milepost.records.rows import ClaimRow
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Returned:
     """What an effect's caller gets: its result as it comes back from the record."""
 

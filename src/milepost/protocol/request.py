@@ -6,7 +6,6 @@ Called by `effect` and `step` before anything is asked or sent, and by the door 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import MilepostError
@@ -15,10 +14,11 @@ from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import Edit
 from milepost.records.canonical import Json, canonical, digest
+from milepost.records.frozen import frozen
 from milepost.records.paths import find_paths
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exact:
     """The bytes of a request and their digest; `planned` is the digest of what the plan asks for without the edit."""
 
@@ -29,7 +29,7 @@ class Exact:
     unusable: str = ""  # why an edit that a person made cannot stand
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edited:
     """Arguments as a person gave them, read back: by parameter, and as they are recorded."""
 

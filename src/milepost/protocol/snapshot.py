@@ -7,13 +7,14 @@ The runtime folds what it reads on resume and every record it appends, so there 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from milepost.protocol.answered import ANSWERED, approval_asked, approval_given, doubt_effects
 from milepost.protocol.state import ApprovalState, EffectState, Send, StepState
 from milepost.protocol.used import Used
+from milepost.records.frozen import slotted
 from milepost.records.model import (
     ENDED,
     AnswerEntered,
@@ -45,7 +46,7 @@ from milepost.records.model import (
 from milepost.records.naming import body_of
 
 
-@dataclass(slots=True)
+@slotted
 class Snapshot:
     """What the journal of one run says."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from milepost.records.canonical import Json
+from milepost.records.frozen import frozen, slotted
 from milepost.records.model import (
     AnswerEntered,
     Checkpoint,
@@ -25,7 +26,7 @@ from milepost.records.model import (
 from milepost.records.written import decode_record
 
 
-@dataclass(slots=True)
+@slotted
 class StepState:
     """Where one step stands."""
 
@@ -63,7 +64,7 @@ class StepState:
         return self.status is Checkpoint.VERIFIED or (self.failure is not None and self.failure.final)
 
 
-@dataclass(slots=True)
+@slotted
 class Send:
     """One send of an effect: its intent and, when known, what became of it."""
 
@@ -90,7 +91,7 @@ def settled_after(question: QuestionAsked, choices: Sequence[str]) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """Arguments that a person put in the place of the plan's: where they are, by whom, in answer to what."""
 
@@ -106,7 +107,7 @@ class Edit:
         return Edit(Pointer(**data["arguments"]), data["by"], data["question_id"])
 
 
-@dataclass(slots=True)
+@slotted
 class ApprovalState:
     """The last question whether a call may happen, and what was entered of its answers: nothing, or what settles it."""
 
@@ -129,7 +130,7 @@ class ApprovalState:
         return Edit.from_json(before) if before is not None else None
 
 
-@dataclass(slots=True)
+@slotted
 class EffectState:
     """Where one effect stands. `applied` is final."""
 

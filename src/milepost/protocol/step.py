@@ -6,7 +6,7 @@ when the step ends and made durable by whatever starts next. Pure: no I/O, no cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from milepost.errors import (
@@ -35,6 +35,7 @@ from milepost.protocol.state import StepState
 from milepost.protocol.within import stay_within
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
+from milepost.records.frozen import slotted
 from milepost.records.model import (
     RECORD_SIZE_MAX,
     OutputRecorded,
@@ -52,7 +53,7 @@ _FIELDS_SIZE = 1500
 """Bytes of a checkpoint besides names, notes and versions: digests, times, numbers."""
 
 
-@dataclass(slots=True)
+@slotted
 class Kept:
     """What a body left: the decoded value and the pointers a checkpoint needs."""
 

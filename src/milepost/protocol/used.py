@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from milepost.protocol.limits import RATE_COUNT_MAX, Limits
+from milepost.records.frozen import frozen, slotted
 from milepost.records.model import (
     EffectShadowed,
     ErrorRecord,
@@ -36,7 +37,7 @@ _CHANGING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f-]{8,}\b|\d+", re.IGNORECASE)
 """Numbers, addresses and ids in an error's text: two errors that differ only in them are the same."""
 
 
-@dataclass(slots=True)
+@slotted
 class Used:
     """What a run used so far. `since` holds, for each limit a person raised, what was used by then."""
 
@@ -174,7 +175,7 @@ NAMES = ("resumes", "cost", "tokens", "wall", "same_error")
 """The limits that end in a question, in the order they are looked at and shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """One limit: how much was used of how much is allowed, answers included. `wall` is in seconds."""
 

@@ -10,10 +10,10 @@ import enum
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from milepost.records.canonical import DEPTH_MAX, Json
+from milepost.records.frozen import frozen
 from milepost.records.mismatch import at_index, at_key
 
 SHOWN_MAX = 200  # characters of a value in a change
@@ -31,7 +31,7 @@ class Missing(enum.Enum):
 MISSING: Final = Missing.MISSING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """One difference: what was at `path` before, and what is there now; values are cut at SHOWN_MAX characters."""
 

@@ -7,11 +7,12 @@ Called by the doors, which make it, and by `runtime.answering`, which judges it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from milepost.records.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Identity:
     """A person at a door. `name` is `user@host`, or what the door authenticated."""
 

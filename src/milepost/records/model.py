@@ -8,10 +8,10 @@ Called by the protocol (which builds records) and by the runtime (which appends 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
-from milepost.records.frozen import frozen_by_name
+from milepost.records.frozen import frozen, frozen_by_name
 from milepost.records.naming import body_of
 from milepost.records.statuses import ENDED as ENDED
 from milepost.records.statuses import Checkpoint as Checkpoint
@@ -41,7 +41,7 @@ class Pointer(NamedTuple):
         return {"digest": self.digest, "media_type": self.media_type, "size": self.size, "where": self.where}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One way to answer a question: its name, what it will do, and what must come with it."""
 
@@ -53,7 +53,7 @@ class Choice:
         return {"does": self.does, "name": self.name, "needs": list(self.needs)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorRecord:
     """An exception as data: its class by name, its text cut at 2 KiB. Needs no class to be read."""
 

@@ -38,7 +38,7 @@ from milepost.protocol.spec import EffectSpec
 from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.drive import ahead_of, protocol_of
-from milepost.runtime.guard import entered, left
+from milepost.runtime.guarded import entered, left
 from milepost.runtime.looking import only_look
 from milepost.runtime.perform import PERFORM
 from milepost.runtime.postbox import postbox

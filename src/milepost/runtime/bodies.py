@@ -20,7 +20,7 @@ from milepost.protocol.spec import Verifier
 from milepost.records.arguments import ArgumentsCodec
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun
-from milepost.runtime.guard import entered, left
+from milepost.runtime.guarded import entered, left
 from milepost.runtime.scope import RuntimeCall, Scope, current
 
 

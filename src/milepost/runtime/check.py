@@ -16,7 +16,7 @@ from milepost.records.model import ENDED
 from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.drive import drive
-from milepost.runtime.guard import watch_over
+from milepost.runtime.guarded import watch_over
 from milepost.runtime.journal import Journal
 from milepost.runtime.leases import me
 from milepost.runtime.looking import Reached

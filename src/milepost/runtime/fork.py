@@ -7,7 +7,7 @@ It is the way out of a corrupt journal, too: what can be trusted is kept, the re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from milepost.errors import BadName, RefusedError, RunUnstarted, SealKeyMissing, StepUnknown
 from milepost.protocol.keys import checked_name
@@ -15,6 +15,7 @@ from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import StepState
+from milepost.records.frozen import slotted
 from milepost.records.model import ENDED, Pointer, Record, RunEnded, RunStatus, StepStarted
 from milepost.records.rows import ClaimRow
 from milepost.records.seal import Sealer, key_name
@@ -33,7 +34,7 @@ TAKEN = "a run of this id is there already, or was and its id stays taken"
 ANOTHER = "Choose another id for the new run."
 
 
-@dataclass(slots=True)
+@slotted
 class Trusted:
     """What can be trusted of a journal: all of it, or the part before the first bad record."""
 

@@ -2,7 +2,7 @@
 
 An audit hook, in this process for good once a shadow run was here. It raises in the code that tries, so that nothing
 happens; whatever that code swallows, the bodies around it do not come through. It finds mistakes; it is no sandbox:
-`outward` says what no event tells. Called by `start` and `check`.
+`outward` says what no event tells. Installed by `guarded`, which every body passes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 from milepost.errors import UndeclaredWrite
 from milepost.protocol.reads import Read
 from milepost.runtime.active import ActiveRun
-from milepost.runtime.outward import EVENTS, Deed, caller, deeds, is_ours, listen, nearest, users_line
+from milepost.runtime.outward import EVENTS, Deed, deeds, is_ours, nearest, users_line
 from milepost.runtime.scope import Scope, current, on_a_loop
 
 _DEVICES = frozenset(["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/stdout", "/dev/stderr"])
@@ -202,46 +202,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-_installed: Guard | None = None
-_installing = threading.Lock()
-
-
-def watch_over(run: ActiveRun) -> None:
-    """See to it that a shadow run is guarded. One hook is enough for all: it finds the run in each scope."""
-    global _installed
-    with _installing:
-        if _installed is None:
-            _installed = Guard()
-            listen(_installed.heard)
-            _follow_threads(_installed)
-    _installed.begin(run)
-
-
-def entered(scope: Scope) -> None:
-    """Hear that a body begins in this thread: code that it runs there without its context is its code as well."""
-    if _installed is not None:
-        _installed.entered(scope)
-
-
-def left(scope: Scope) -> None:
-    """Hear that a body has ended in this thread."""
-    if _installed is not None:
-        _installed.left(scope)
-
-
-def refuse_plain(name: str) -> None:
-    """Refuse an effect's own function in a shadow run: nothing would keep it from sending. Raises: UndeclaredWrite."""
-    if _installed is not None:
-        _installed.refuse(f"sending {name}.plain(…)", sys._getframe(2))
-
-
-def refuse_live(run_id: str) -> None:
-    """Refuse to start a live run from inside of a shadow run: its effects would be sent. Raises: UndeclaredWrite."""
-    if _installed is not None:
-        _installed.refuse(f"starting the live run {run_id}", caller(sys._getframe(1)))
-
-
-def _follow_threads(guard: Guard) -> None:
+def follow_threads(guard: Guard) -> None:
     """Hear of each thread before it starts: Python 3.11 has no event for it, and a thread knows no parent."""
     start = threading.Thread.start
 

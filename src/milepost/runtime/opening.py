@@ -9,12 +9,13 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal, InvalidOperation
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.unread import fold_start_unread
+from milepost.records.frozen import slotted
 from milepost.records.model import QuestionAsked, Record, RunResumed, StepStarted, StepVerified
 from milepost.records.naming import parts_of
 from milepost.records.rows import AnswerRow
@@ -29,7 +30,7 @@ READS_MAX = 5
 """Readings of a journal that somebody is writing, before what does not fit together is believed."""
 
 
-@dataclass(slots=True)
+@slotted
 class Opened:
     """What was read: the row, the fold of the trusted part, where each chain ends, why it is refused if it is."""
 

@@ -7,13 +7,13 @@ nothing. Called by `start`, which refuses a live run without them, and by `milep
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import NotPromoted
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import TaskSpec
 from milepost.records.canonical import parse
+from milepost.records.frozen import frozen
 from milepost.records.model import RunStatus
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.standing import all_runs
@@ -25,7 +25,7 @@ READ_MAX = 500
 """Newest runs of one of our tasks that are read; older ones count no more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Promotion:
     """The run that promoted a task, and the task's versions then."""
 

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -31,6 +31,7 @@ from milepost.protocol.questions import listed
 from milepost.protocol.spec import EffectSpec, StepSpec
 from milepost.records.canonical import digest
 from milepost.records.fingerprint import fingerprint
+from milepost.records.frozen import slotted
 from milepost.records.model import Outcome, OutcomeRecorded, Record, StepFailedNoted
 from milepost.records.paths import find_paths
 from milepost.runtime.inside import called_in
@@ -63,7 +64,7 @@ def on_a_loop() -> bool:
     return running_loop() is not None
 
 
-@dataclass(slots=True)
+@slotted
 class RuntimeCall(Call[Any]):
     """A call with what carrying it out takes: its scope, its arguments as given, its body's state."""
 

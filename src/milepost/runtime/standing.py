@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from milepost.protocol.snapshot import Snapshot, age, parse_time
+from milepost.records.frozen import frozen
 from milepost.records.model import ENDED, RunStatus
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import settling
@@ -29,7 +29,7 @@ _UNTIL = re.compile(r"until (\d{4}-\d\d-\d\dT\S+\+00:00): ")
 """How the row of a waiting run says until when (`runtime.journal`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """`word` is the row's status, or what it has become since: died, answered, due, cancelling, unstarted.
 

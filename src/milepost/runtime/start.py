@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from milepost.protocol.spec import TaskSpec
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.fingerprint import fingerprint
+from milepost.records.frozen import slotted
 from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, Pointer, RunStarted, RunStatus
 from milepost.records.paths import find_paths
 from milepost.records.seal import Sealer, key_name
@@ -39,7 +39,7 @@ from milepost.runtime.children import agent_of
 from milepost.runtime.clock import Clock, SystemClock, moment
 from milepost.runtime.door import told
 from milepost.runtime.drive import drive
-from milepost.runtime.guard import refuse_live, watch_over
+from milepost.runtime.guarded import refuse_live, watch_over
 from milepost.runtime.journal import Journal
 from milepost.runtime.journey import journey, resumed, take_up_answers
 from milepost.runtime.keeping import Artifacts
@@ -57,7 +57,7 @@ from milepost.stores.contract import Head, Lease, NewRun, Progress, RunRow, Stor
 PRUNED = "Choose another run id: that of a pruned run stays taken, its keys may be known to providers."
 
 
-@dataclass(slots=True)
+@slotted
 class Inputs:
     """The inputs of a start: None for a resume, which takes the recorded ones."""
 
@@ -65,7 +65,7 @@ class Inputs:
     kwargs: Mapping[str, Any]
 
 
-@dataclass(slots=True)
+@slotted
 class Opening:
     """A run about to go on: what the journey needs, or the recorded result of one that is done."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -159,6 +158,8 @@ def no_witness(environ: Mapping[str, str]) -> str | None:
     folder = witness_folder(environ)
     if folder is None:
         return "there is no home folder, and XDG_STATE_HOME is no absolute path"
+    import tempfile  # here: no run needs it
+
     place = next(place for place in (folder, *folder.parents) if place.exists())
     try:
         tempfile.TemporaryFile(dir=place).close()  # rights do not tell: root has them in /proc, too

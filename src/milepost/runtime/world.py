@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from milepost.protocol.decide import SourceCheck, VersionCheck
@@ -12,12 +12,13 @@ from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import WITHIN, compared_versions, label_of, own_versions
 from milepost.records.canonical import parse
+from milepost.records.frozen import slotted
 from milepost.records.model import OutputRecorded, Pointer, StepVerified
 from milepost.runtime.registry import spec_of
 from milepost.sources import Observation, changes, key_of, name_of
 
 
-@dataclass(slots=True)
+@slotted
 class _Expected:
     observation: Observation
     order: int

@@ -10,7 +10,8 @@ import errno
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
+
+from milepost.records.frozen import frozen
 
 PIECE_SIZE = 1024 * 1024  # bytes read at once
 FILE_SIZE_MAX = 1 << 40  # bytes; a file that keeps growing while it is read ends here
@@ -26,7 +27,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Content:
     """What a file held: SHA-256, size in bytes, and the bytes themselves up to KEPT_SIZE_MAX (else None)."""
 

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 
 from milepost.errors import BadOption
+from milepost.records.frozen import frozen
 from milepost.sources.content import kind_at, read_content
 from milepost.sources.naming import ALL_FILES, check_path, path_fields, path_of
 from milepost.sources.observation import Descriptor, Items, Observation, content_fingerprint
@@ -47,7 +48,7 @@ class Folder:
         return {"kind": "folder", **path_fields("path", self.path), "pattern": self.pattern}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One name in a folder, relative to it; `is_link` when it is a symlink that is not followed."""
 

@@ -7,10 +7,10 @@ Never looks at anything itself; the observers of each kind of source build these
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from milepost.records.fingerprint import fingerprint
+from milepost.records.frozen import frozen
 from milepost.records.secret import redact
 
 Descriptor: TypeAlias = dict[str, Any]
@@ -31,7 +31,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observation:
     """One look at a source. `descriptor["kind"]` is what was found, even where something else was declared."""
 

@@ -8,10 +8,10 @@ No name of a class is ever read from data; which class is built is decided by th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from milepost.records.canonical import Json, Walk
+from milepost.records.frozen import slotted
 
 Dump = Callable[[Any, Walk], Json]
 Load = Callable[[Any], Any]
@@ -20,7 +20,7 @@ NULL, ARRAY, OBJECT, TEXT = (frozenset((kind,)) for kind in (type(None), list, d
 ANY_KIND = frozenset((type(None), bool, int, float, str, list, dict))
 
 
-@dataclass(slots=True)
+@slotted
 class Shape:
     """One annotation's way to JSON and back.
 

@@ -10,15 +10,15 @@ import dataclasses
 import functools
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from milepost.records.canonical import Json, Walk
+from milepost.records.frozen import frozen
 from milepost.records.mismatch import Mismatch, at_key, class_name
 from milepost.records.shapes import Shape
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One named part; `is_required` when its absence cannot be made up for, `is_computed` when it is not given back."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -95,6 +94,8 @@ def _create(path: Path, connect: Connect) -> None:
 
     Crash: nothing at `path`, or a whole store.
     """
+    import tempfile  # with what it imports, a twentieth of our import; a store is made once
+
     with translated(str(path), "create"):
         make_folder(path.parent)
         handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)  # mode 0600
