@@ -189,10 +189,11 @@ class Journal:
 
     def _written(self) -> Iterator[list[StoredRecord]]:
         """Yield what the store holds of the run, a page at a time."""
-        after = 0
-        while page := self.store.records(self.lease.run_id, after=after, limit=READ_BACK_MAX):
+        page = self.store.records(self.lease.run_id, limit=READ_BACK_MAX)
+        yield page
+        while len(page) == READ_BACK_MAX:
+            page = self.store.records(self.lease.run_id, after=page[-1].seq, limit=READ_BACK_MAX)
             yield page
-            after = page[-1].seq
 
     def close(self) -> None:
         if self._witness is not None:
