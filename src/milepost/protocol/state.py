@@ -39,7 +39,7 @@ class StepState:
     first_started_at: str = ""
     branch: bool = False
     inputs_fingerprint: str = ""
-    started_with: Pointer | None = None
+    started_with: tuple[Any, ...] | None = None  # a pointer's fields: a plain tuple is nothing to the collector
     unread_start: bytes | None = None  # the stored start instead: its checkpoint says all else that is asked of it
     accepted_inputs: str | None = None  # a person said: keep although the inputs differ
     verified: StepVerified | None = None
@@ -55,7 +55,7 @@ class StepState:
     def inputs(self) -> Pointer | None:
         """Return what was kept of the inputs of the last start."""
         if self.unread_start is None:
-            return self.started_with
+            return Pointer(*self.started_with) if self.started_with is not None else None
         start = decode_record(StepStarted.kind, self.unread_start)
         return start.inputs if isinstance(start, StepStarted) else None
 

@@ -41,7 +41,7 @@ from milepost.runtime.drive import ahead_of, protocol_of
 from milepost.runtime.guarded import entered, left
 from milepost.runtime.looking import only_look
 from milepost.runtime.perform import PERFORM
-from milepost.runtime.postbox import postbox
+from milepost.runtime.postbox import Postbox, postbox
 from milepost.runtime.scope import RuntimeCall, Scope, current
 from milepost.runtime.shield import outlive
 from milepost.stores.contract import Ticket
@@ -173,7 +173,7 @@ def _settled(ticket: Ticket) -> asyncio.Future[None]:
     """Return a future of the running loop that ends as the ticket does."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
-    ticket.add_done_callback(partial(postbox(loop).put, future))
+    ticket.add_done_callback(partial(Postbox.put, postbox(loop), future))
     return future
 
 

@@ -6,7 +6,8 @@ task needs neither, and they are a third of what it takes to import us. Called b
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import cache
 from typing import Any
 
 from milepost.runtime.scope import RuntimeCall
@@ -14,9 +15,14 @@ from milepost.runtime.scope import RuntimeCall
 
 def awaitable(call: RuntimeCall) -> Coroutine[Any, Any, Any]:
     """Return what brings a named call to its end when it is awaited."""
+    return call.scope.to_come(call.path, _driver()(call))
+
+
+@cache
+def _driver() -> Callable[[RuntimeCall], Coroutine[Any, Any, Any]]:
     from milepost.runtime.adrive import drive_call_async
 
-    return call.scope.to_come(call.path, drive_call_async(call))
+    return drive_call_async
 
 
 def map_calls_async(calls: list[RuntimeCall], concurrency: int) -> Coroutine[Any, Any, list[Any]]:

@@ -21,8 +21,4 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 def current_task() -> asyncio.Task[Any] | None:
     """Return the asyncio task that runs in this thread, None outside a loop."""
     loop = running_loop()
-    if loop is None:
-        return None
-    import asyncio
-
-    return asyncio.current_task(loop)
+    return sys.modules["asyncio"].current_task(loop) if loop is not None else None

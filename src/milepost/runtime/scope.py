@@ -302,6 +302,8 @@ class Scope:
 
     def forgotten(self) -> NotAwaited | None:
         """Close what the body called and did not await, and return the error that says so."""
+        if not self._to_come:
+            return None
         unbegun = self.unbegun()
         for work in unbegun.values():
             work.close()
