@@ -23,8 +23,9 @@ def name_of(calls: list[RuntimeCall]) -> str:
 
 async def mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
     """Carry out calls on the running loop. A TaskGroup that gives up lets running items finish, too."""
-    if calls:
-        calls[0].scope.begun(name_of(calls))
+    if not calls:
+        return []
+    calls[0].scope.begun(name_of(calls))
     errors: list[BaseException] = []
 
     def cancel(task: asyncio.Task[Any], passed_on: bool) -> None:
@@ -32,7 +33,7 @@ async def mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
         if passed_on:
             task.cancel()
 
-    results = await outlive(_each(calls, concurrency, errors), cancel, asyncio.current_task())
+    results = await outlive(_each(calls, concurrency, errors), cancel, calls[0].named_by)
     raise_first(calls, errors)
     return without_declines(calls, results)
 

@@ -21,25 +21,25 @@ pytestmark = pytest.mark.timeout(60)
 
 # ── a TaskGroup gives up ────────────────────────────────────────────────────────────────────────────
 
-Use = Callable[[asyncio.TaskGroup, Callable[[], Awaitable[int]]], Awaitable[object]]
+Use = Callable[[asyncio.TaskGroup, Callable[[], Awaitable[object]]], Awaitable[object]]
 
 
-async def as_a_child(group: asyncio.TaskGroup, call: Callable[[], Awaitable[int]]) -> None:
+async def as_a_child(group: asyncio.TaskGroup, call: Callable[[], Awaitable[object]]) -> None:
     group.create_task(call())  # type: ignore[arg-type]
 
 
-async def in_the_block(group: asyncio.TaskGroup, call: Callable[[], Awaitable[int]]) -> None:
+async def in_the_block(group: asyncio.TaskGroup, call: Callable[[], Awaitable[object]]) -> None:
     await call()
 
 
-async def gathered_in_a_child(group: asyncio.TaskGroup, call: Callable[[], Awaitable[int]]) -> None:
+async def gathered_in_a_child(group: asyncio.TaskGroup, call: Callable[[], Awaitable[object]]) -> None:
     async def child() -> None:
         await asyncio.gather(call())
 
     group.create_task(child())
 
 
-async def in_a_group_of_the_group(group: asyncio.TaskGroup, call: Callable[[], Awaitable[int]]) -> None:
+async def in_a_group_of_the_group(group: asyncio.TaskGroup, call: Callable[[], Awaitable[object]]) -> None:
     async def child() -> None:
         async with asyncio.TaskGroup() as inner:
             inner.create_task(call())  # type: ignore[arg-type]
@@ -65,13 +65,10 @@ def test_a_group_that_gives_up_does_not_tear_a_step(desk: Desk, use: Use, kind: 
         assert meeting.go_on.wait(WAIT_S)
         return x
 
-    async def mapped() -> int:
-        return sum(await slow.map([1, 2], concurrency=2))
-
-    calls: dict[str, Callable[[], Awaitable[int]]] = {
+    calls: dict[str, Callable[[], Awaitable[object]]] = {
         "async": lambda: slow(1),
         "thread": lambda: slow_in_a_thread.aio(1),
-        "map": mapped,
+        "map": lambda: slow.map([1, 2], concurrency=2),
     }
 
     async def sibling() -> None:
