@@ -231,8 +231,7 @@ def _step_started(s: Snapshot, r: StepStarted) -> None:
         state.heartbeat = None  # a cursor into other inputs
     state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
     state.started_with, state.unread_start = tuple(r.inputs) if r.inputs is not None else None, None
-    if s.approvals:
-        s.act_on(s.approvals, r.path)
+    s.act_on(s.approvals, r.path)
     state.status, state.kept, state.until, state.failure = Checkpoint.IN_PROGRESS, None, None, None
     s._segment_ran = True
 
@@ -251,8 +250,7 @@ def _step_verified(s: Snapshot, r: StepVerified) -> None:
     state.attempt, state.inputs_fingerprint, state.branch = r.attempt, r.inputs_fingerprint, r.branch
     state.failure = state.until = state.accepted_inputs = state.heartbeat = None
     s.step_versions.pop(r.path, None)
-    if s.reviews:
-        s.act_on(s.reviews, r.path)
+    s.act_on(s.reviews, r.path)
     if r.next_action:
         s.next_action = r.next_action
     s._brought(r.path)
