@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from io import BytesIO
 from xml.etree import ElementTree
 
 import ten_steps
@@ -14,11 +14,12 @@ from milepost.drill.outcome import Outcome, Report, Verdict
 HOSTILE = "\x00\x1b[31m]]> <b> & \ud800 \ufffe"
 
 
-def test_whatever_a_process_printed_a_build_server_can_read(tmp_path: Path) -> None:
+def test_whatever_a_process_printed_a_build_server_can_read() -> None:
     """XML knows no control characters and no lone surrogates; a user's output has both."""
     failed = Outcome("kill", HOSTILE, Verdict.FAILED, HOSTILE, HOSTILE, output=HOSTILE)
-    write_junit(Report(task=HOSTILE, outcomes=[failed]), tmp_path / "drill.xml")
-    (case,) = ElementTree.parse(tmp_path / "drill.xml").getroot().iter("testcase")
+    out = BytesIO()
+    write_junit(Report(task=HOSTILE, outcomes=[failed]), out)
+    (case,) = ElementTree.fromstring(out.getvalue()).iter("testcase")
     failure = case.find("failure")
     assert failure is not None
     assert "\\x00\\x1b[31m]]> <b> & \\ud800 \\ufffe" in (failure.text or "")

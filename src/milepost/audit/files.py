@@ -1,4 +1,4 @@
-"""Files with an audit record: written whole or not at all, and checked where they lie, a line at a time.
+"""Files with an audit record: how each form is written, and how one is checked where it lies, a line at a time.
 
 Called by the command line. The three forms are looked up here and nowhere else.
 """
@@ -6,7 +6,6 @@ Called by the command line. The three forms are looked up here and nowhere else.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -70,16 +69,6 @@ def _spooled(spool: BinaryIO) -> Iterator[Line]:
             return
         place = spool.tell()
         yield read_line(text.decode("ascii").removesuffix("\n"))
-
-
-def write_file(lines: Iterator[Line], form: Form, path: Path) -> None:
-    """Write a record to a file of its own. Crash: the old file or the new one, and maybe a `.new` beside it."""
-    new = path.with_name(f"{path.name}.new")
-    with new.open("wb") as out:
-        write_record(lines, form, out)
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(new, path)
 
 
 # ── checking ────────────────────────────────────────────────────────────────────────────────────────

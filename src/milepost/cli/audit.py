@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,12 +14,12 @@ import click
 from milepost.audit.checking import Checked
 from milepost.audit.contents import Heading, heading_of_run
 from milepost.audit.exporting import Export
-from milepost.audit.files import FORMS, check_file, write_file, write_record
-from milepost.audit.lines import Line
+from milepost.audit.files import FORMS, check_file, write_record
+from milepost.cli.named_file import STDOUT, NamedFile, descriptor_of, told, written
 from milepost.cli.opened import me, the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, table
-from milepost.errors import AuditUnproven, RefusedError, UnavailableError
+from milepost.errors import AuditUnproven, RefusedError
 from milepost.runtime.opening import check_key, row_of
 from milepost.runtime.verify import verify_run
 from milepost.views.opened import now_text, seal_key
@@ -61,10 +60,10 @@ def command() -> None:
 @command.command("export")
 @click.argument("run_id", metavar="RUN", type=RUN)
 @click.option("--format", "form", type=click.Choice(list(FORMS)), help="jsonl when FILE does not say otherwise.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; stdout when left out, or -.")
+@click.option("--output", type=NamedFile(), default=STDOUT, help="The file; stdout when left out, or -.")
 @click.option("--with-artifacts", is_flag=True, help="Carry inputs, requests, outputs and evidence, up to 64 KiB each.")
 @json_option
-def export(run_id: str, form: str | None, output: Path | None, with_artifacts: bool, as_json: bool) -> int:
+def export(run_id: str, form: str | None, output: Path, with_artifacts: bool, as_json: bool) -> int:
     """Write the audit record of RUN.
 
     \b
@@ -76,29 +75,16 @@ def export(run_id: str, form: str | None, output: Path | None, with_artifacts: b
     check_key(row, seal_key())
     verdicts = verify_run(store, run_id, seal_key(), os.environ)
     heading = heading_of_run(row, verdicts, at=now_text(), by=me(), with_artifacts=with_artifacts)
-    chosen = form or (output.suffix.removeprefix(".") if output and output.suffix[1:] in FORMS else "jsonl")
+    chosen = form or (output.suffix[1:] if output.suffix[1:] in FORMS else "jsonl")
     lines = Export(store, heading, row.cancel).lines(seal_key())
-    if output is None or str(output) == "-":
-        _to_stdout(lines, chosen)
+    if output == STDOUT or descriptor_of(output) == 1:
+        sys.stdout.flush()
+        write_record(lines, FORMS[chosen], sys.stdout.buffer)
     else:
-        with _told(output, "written"):
-            write_file(lines, FORMS[chosen], output)
+        with written(output) as out:
+            write_record(lines, FORMS[chosen], out)
         _tell(heading, output, chosen, as_json)
     return 0 if heading.proven else RefusedError.exit_status
-
-
-@contextmanager
-def _told(file: Path, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = f"{file} cannot be {what}: {error.strerror or error}"
-        raise UnavailableError(reason=reason, hint="Free space or permissions, or name another place.") from error
-
-
-def _to_stdout(lines: Iterator[Line], form: str) -> None:
-    sys.stdout.flush()
-    write_record(lines, FORMS[form], sys.stdout.buffer)
 
 
 def _tell(heading: Heading, output: Path, form: str, as_json: bool) -> None:
@@ -123,7 +109,7 @@ def verify(file: Path, as_json: bool) -> int:
     Example:
       milepost audit verify october.html
     """
-    with _told(file, "read"):
+    with told(file, "read"):
         checked = check_file(file, seal_key())
     if as_json:
         emit(_object(file, checked))

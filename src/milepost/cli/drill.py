@@ -11,6 +11,7 @@ import click
 
 from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import AnyTask, load_task
+from milepost.cli.named_file import NamedFile, written
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, is_terminal, note, only_results_on_stdout, say
 from milepost.errors import MisuseError
@@ -44,7 +45,7 @@ FUNCTIONS = ("observe", "setup", "teardown")
 @click.option(
     "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep the worlds of failed trials there."
 )
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the trials as JUnit XML, too.")
+@click.option("--junit", type=NamedFile(), help="Write the trials as JUnit XML, too.")
 @click.option("--plain", is_flag=True, help="Write plain lines, no live view.")
 @json_option
 def command(target: str, inputs: tuple[str, ...], junit: Path | None, plain: bool, as_json: bool, **how: object) -> int:
@@ -69,13 +70,14 @@ def command(target: str, inputs: tuple[str, ...], junit: Path | None, plain: boo
         _drilled(task, inputs, how), _wanted(how), replay=_replay(target, inputs, how), listener=progress.heard
     )
     progress.end()
-    if junit is not None:
-        write_junit(report, junit)
     if as_json:
         emit(report.to_json())
     else:
         for line in lines(report):
             say(line)
+    if junit is not None:
+        with written(junit) as out:
+            write_junit(report, out)
     return 0 if report.held else 1
 
 

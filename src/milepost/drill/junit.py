@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import BinaryIO
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from milepost.drill.outcome import KINDS, Report, Verdict
 
 
-def write_junit(report: Report, path: Path) -> None:
-    """Write the report to a file. Crash: perhaps half a file, which no reader takes for XML."""
+def write_junit(report: Report, out: BinaryIO) -> None:
+    """Write the report. Crash: perhaps half of it, which no reader takes for XML."""
     suite = Element("testsuite", name=_text(f"drill of {report.task}"), time=f"{report.seconds:.3f}")
     counts = dict.fromkeys(("tests", "failures", "skipped"), 0)
     for kind, name, seconds, failure, untried in _cases(report):
@@ -28,7 +28,7 @@ def write_junit(report: Report, path: Path) -> None:
     root = Element("testsuites")
     root.append(suite)
     indent(root)
-    ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    ElementTree(root).write(out, encoding="utf-8", xml_declaration=True)
 
 
 def _cases(report: Report) -> Iterator[tuple[str, str, float, str, str]]:

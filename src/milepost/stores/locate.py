@@ -7,16 +7,20 @@ a resume runs the code that it names. Called by the command line and by `api`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from milepost.errors import StoreMissing, StoreNotYours
 from milepost.owners import foreign_owner
 from milepost.stores.sqlite.faults import translated
+from milepost.stores.sqlite.opening import is_store
 from milepost.stores.sqlite.store import SqliteStore
 
 VARIABLE = "MILEPOST_STORE"
 USUAL = Path(".milepost", "store.sqlite")
+_BESIDE = re.compile(r"(-wal|-shm|-journal|\.(artifacts|locks|watch|notify)\b.*)?", re.DOTALL)
+"""What is added to the name of a store's file for those that lie beside it."""
 
 
 def locate(start: Path, environ: Mapping[str, str]) -> Path | None:
@@ -40,6 +44,18 @@ def _is_there(path: Path) -> bool:
         if owner is not None:
             raise StoreNotYours(location=path, what=place.name, owner=owner)
     return True
+
+
+def belongs_to_store(target: Path, store: Path | None) -> bool:
+    """Say whether a file, links followed, is one of a store: of this one, there or not yet, or another one itself."""
+    if store is not None:
+        folder = Path(os.path.realpath(store.parent))
+        if target.is_relative_to(folder) and target != folder:
+            name = target.relative_to(folder).parts[0]
+            is_of_it = name.startswith(store.name) and _BESIDE.fullmatch(name.removeprefix(store.name))
+            if is_of_it or target == Path(os.path.realpath(store)):
+                return True
+    return is_store(target)
 
 
 def open_store(*, create: bool, start: Path | None = None, environ: Mapping[str, str] = os.environ) -> SqliteStore:

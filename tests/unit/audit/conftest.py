@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from told_run import KEY, SECRET, exported, tell_a_run
+from told_run import KEY, SECRET, exported, tell_a_run, write_file
 
-from milepost.audit.files import FORMS, write_file
+from milepost.audit.files import FORMS
 from milepost.stores.contract import Store
 
 KEYS = {"keyed": KEY, "unkeyed": None}

@@ -21,7 +21,7 @@ from milepost.audit.contents import (
     heading_content,
     record_content,
 )
-from milepost.audit.files import FORMS, check_file, write_file
+from milepost.audit.files import FORMS, check_file, write_record
 from milepost.audit.lines import FORMAT, Content, Line, Scribe
 from milepost.audit.listing import Listing
 from milepost.records.canonical import digest
@@ -148,7 +148,8 @@ def main() -> None:
         path = FOLDER / f"format-{FORMAT}.{form}"
         if path.exists():
             check_file(path, KEY)
-        write_file(lines(), FORMS[form], path)
+        with path.open("wb") as out:
+            write_record(lines(), FORMS[form], out)
 
 
 if __name__ == "__main__":

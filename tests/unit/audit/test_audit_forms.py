@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from told_run import HOSTILE, KEY, RUN, SECRET, exported, tell_of_approvals, told
+from told_run import HOSTILE, KEY, RUN, SECRET, exported, tell_of_approvals, told, write_file
 
 from milepost import StepFailed, step, task
 from milepost.audit.csv_form import COLUMNS, MARK, as_it_was, harmless
-from milepost.audit.files import FORMS, Form, check_file, write_file
+from milepost.audit.files import FORMS, Form, check_file
 from milepost.audit.plain import plain
 from milepost.stores.contract import Holder, NewRun, Store
 from milepost.stores.memory import MemoryStore

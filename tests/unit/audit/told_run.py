@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 from clock import MovableClock
 
 from milepost import Applied, CannotTell, Found, Key, NotFound, QuestionError, Secret, StepFailed, effect, step, task
 from milepost.audit.contents import heading_of_run
 from milepost.audit.exporting import Export
+from milepost.audit.files import Form, write_record
 from milepost.audit.lines import Line
 from milepost.errors import AlreadyAnswered
 from milepost.records.identity import Identity
@@ -127,3 +129,9 @@ def tell_of_approvals() -> Store:
             answer_question(store, question_id, "approve", by=by, seal_key=None, at=at, note=f"{by.user} agrees")
     plan.resume(RUN)
     return store
+
+
+def write_file(lines: Iterator[Line], form: Form, path: Path) -> None:
+    """Write a record to a file."""
+    with path.open("wb") as out:
+        write_record(lines, form, out)

@@ -1,7 +1,7 @@
 """Create a store's file, refuse what is not one, and bring its schema up to date.
 
 A new file is built under another name and linked into place complete, so nobody ever opens half a store.
-Refusals change nothing. Called by SqliteStore only.
+Refusals change nothing. Called by SqliteStore, and by `locate` for what is a store.
 """
 
 from __future__ import annotations
@@ -133,6 +133,15 @@ def _refuse_foreign(path: Path) -> None:
     found = int.from_bytes(header[68:72], "big")
     if found != APPLICATION_ID:
         raise ForeignDatabase(location=path, reason=f"application_id is {found:#x}, not {APPLICATION_ID:#x}")
+
+
+def is_store(path: Path) -> bool:
+    """Say whether a file is a Milepost store, by its header."""
+    try:
+        _refuse_foreign(path)
+    except (ForeignDatabase, StoreUnavailable):
+        return False
+    return True
 
 
 def unwritable(path: Path) -> Path | None:
