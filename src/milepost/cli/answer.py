@@ -77,8 +77,9 @@ def command(
     """Answer a question, or several alike. The first answer stands; a later one is refused and kept in the audit.
 
     `milepost inbox QUESTION` shows the choices, what each will do, and what it takes. What does not fit is refused
-    and not recorded. Who answers is the account this runs under: never the agent, nor anything a run has started. The
-    run acts on the answer when it is resumed, and as many have approved as must.
+    and not recorded. Who answers is the account this runs under. Refused are the agent's name, a process of a run and
+    whatever is below it; one that was left behind under your account is taken for you. The run acts on the answer when
+    it is resumed, and as many have approved as must.
 
     \b
     Example:
