@@ -15,14 +15,12 @@ _PART = re.compile(r"[^/\[]*(?:\[.*?\](?:#\d+)?(?=/|$))?/?", re.DOTALL)
 
 def body_of(path: str) -> str:
     """Return the path of the body a call stands in; '' is the task's own."""
-    if "[" not in path:
-        return path.rpartition("/")[0]
-    return path[: max(_last_at(path) - 1, 0)]
+    return path[: max(_last_at(path) - 1, 0)] if "[" in path else path.rpartition("/")[0]
 
 
 def last_part(path: str) -> str:
     """Return what a call is called inside its body: `match[INV-7]#2`."""
-    return path[_last_at(path) :]
+    return path[_last_at(path) :] if "[" in path else path.rpartition("/")[2]
 
 
 def _last_at(path: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any
 
 from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMissing
 from milepost.errors import CorruptRecord, RefusedError
@@ -218,9 +218,7 @@ def pointers(records: Iterable[Record]) -> Iterator[tuple[str, Pointer]]:
 @cache
 def _pointing(kind: str) -> tuple[str, ...]:
     """Return the fields of a kind of record that hold pointers, if anything; a resume asks for each record."""
-    cls = KINDS[kind]
-    hints = get_type_hints(cls)
-    return tuple(f.name for f in fields(cls) if hints[f.name] in (Pointer, Pointer | None))
+    return tuple(f.name for f in fields(KINDS[kind]) if f.type in ("Pointer", "Pointer | None"))
 
 
 def files_listed(what: str, data: bytes) -> Iterator[tuple[str, Pointer]]:

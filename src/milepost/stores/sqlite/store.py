@@ -33,14 +33,12 @@ from milepost.stores.contract import (
 )
 from milepost.stores.sqlite import inbox, rows
 from milepost.stores.sqlite.carried import CarriedArtifacts
-from milepost.stores.sqlite.check import check
 from milepost.stores.sqlite.committer import AppendTicket, Committer
 from milepost.stores.sqlite.connection import Connect, Reader, Writer, connect_sqlite, connect_to_read, set_up, unusable
 from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.leases import Leases
 from milepost.stores.sqlite.locks import LockFiles
 from milepost.stores.sqlite.opening import migrate, not_writable, prepare, schema_known, schema_of, unwritable
-from milepost.stores.sqlite.prune import prune
 from milepost.stores.sqlite.queries import SQL
 from milepost.stores.sqlite.writing import BatchWriter
 
@@ -221,10 +219,14 @@ class SqliteStore:
 
     def prune(self, run_ids: Sequence[str], at: str) -> int:
         """Delete whole ended runs; return how many. Their ids stay taken. Crash: each whole or gone."""
+        from milepost.stores.sqlite.prune import prune  # here, as `check`: no run needs it
+
         return prune(self._writer, self._files, run_ids, at)
 
     def check(self) -> list[Diagnosis]:
         """Examine the store for `doctor`. Changes nothing."""
+        from milepost.stores.sqlite.check import check
+
         with translated(self.location, "check"):
             return check(self._reader, self.path, self._files, self._locks)
 
