@@ -20,7 +20,7 @@ from milepost.records.identity import is_same_person
 from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed, RunStatus
 from milepost.records.rows import AnswerRow
 from milepost.runtime.opening import Opened, collecting_later, read_snapshot
-from milepost.stores.contract import Lease, Store
+from milepost.stores.contract import Lease, Store, StoredArtifact
 
 CHECKED_KEPT_BYTES = 16 * 1024 * 1024
 """Bytes of checked artifacts kept for the plan, which asks for them next; the rest is read again."""
@@ -145,10 +145,11 @@ def check_artifacts(store: Store, opened: Opened) -> None:
     while begin < len(waiting):
         part = waiting[begin : begin + ROWS_AT_ONCE]
         begin += len(part)
-        rows = _rows(store, opened, [p.digest for _, p in part if p.where == "row"])
+        rest = [p.digest for _, p in part if p.where == "row" and p.digest not in opened.small]
+        rows = store.artifacts(opened.row.run_id, rest) if rest else {}
         for what, pointer in part:
             try:
-                data = _checked(rows, files, what, pointer)
+                data = _checked(opened.small.get(pointer.digest), rows, files, what, pointer)
             except (ArtifactMissing, ArtifactDamaged) as error:
                 raise _corrupt(opened, f"the {what}", str(error)) from error
             if what.startswith(_FILES):
@@ -159,23 +160,17 @@ def check_artifacts(store: Store, opened: Opened) -> None:
     opened.small = {}
 
 
-def _rows(store: Store, opened: Opened, digests: Sequence[str]) -> Mapping[str, bytes | None]:
-    """Return artifacts that lie in rows: those that came along with the journal, and the rest in one query."""
-    found: dict[str, bytes | None] = {name: opened.small[name] for name in digests if name in opened.small}
-    rest = [name for name in digests if name not in found]
-    if rest:
-        found.update((name, row.data) for name, row in store.artifacts(opened.row.run_id, rest).items())
-    return found
-
-
-def _checked(rows: Mapping[str, bytes | None], files: ArtifactFiles | None, what: str, pointer: Pointer) -> bytes:
-    """Return the bytes of a row or of a manifest; nothing of any other file, which may be large."""
+def _checked(
+    small: bytes | None, rows: Mapping[str, StoredArtifact], files: ArtifactFiles | None, what: str, pointer: Pointer
+) -> bytes:
+    """Return the bytes of a row (`small` if it came along) or a manifest; nothing of any other file: it may be large."""
     if pointer.where == "file" and files is not None:
         if what.startswith(_FILES):
             return files.read(pointer.digest)
         files.check(pointer.digest)
         return b""
-    data = rows.get(pointer.digest)
+    row = rows.get(pointer.digest)
+    data = small if small is not None or row is None else row.data
     if data is None:
         raise ArtifactMissing(pointer.digest)
     if digest(data) != pointer.digest:
