@@ -102,9 +102,14 @@ def parse(data: bytes) -> Json:
         raise ValueError(f"nested too deep: {_TOO_DEEP}") from None
     if data.count(b"[") + data.count(b"{") > DEPTH_MAX and _deeper_than(value, DEPTH_MAX):
         raise ValueError(f"nested too deep: {_TOO_DEEP}")
-    if _ESCAPE in data and (_SURROGATE in data or _SURROGATE.upper() in data or b"\\uD" in data):
+    if _may_hold_surrogate(data):
         _encode(value).encode("utf-8")
     return value
+
+
+def _may_hold_surrogate(data: bytes) -> bool:
+    """Look for what is an escaped surrogate; one character is found ten times as fast as two."""
+    return b"\\" in data and _ESCAPE in data and (_SURROGATE in data or _SURROGATE.upper() in data or b"\\uD" in data)
 
 
 def _decoded(text: str) -> Json:

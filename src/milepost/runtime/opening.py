@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from decimal import Decimal, InvalidOperation
+from operator import attrgetter
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
 from milepost.protocol.snapshot import Snapshot
@@ -26,6 +27,7 @@ from milepost.stores.contract import Head, RunRow, Store, StoredRecord
 
 _FEW = frozenset((RunResumed.kind, QuestionAsked.kind))
 UNSET_KEY = "Unset MILEPOST_SEAL_KEY for this run: it was started without a key, and goes on without one."
+_chain_of = attrgetter("chain")
 READS_MAX = 5
 """Readings of a journal that somebody is writing, before what does not fit together is believed."""
 
@@ -121,7 +123,7 @@ def _check_places(opened: Opened, places: Sequence[Place]) -> None:
     head = opened.row.head
     if places or head.seq:
         opened.sealer.check_head(head.seq, head.seal, places)
-    opened.counts = Counter(chain for _, chain, _ in places)
+    opened.counts = Counter(map(_chain_of, places))
 
 
 def _read(opened: Opened, lines: Iterable[StoredRecord], *, every_start: bool) -> None:

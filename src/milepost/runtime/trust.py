@@ -163,7 +163,7 @@ def check_artifacts(store: Store, opened: Opened) -> None:
 def _checked(
     small: bytes | None, rows: Mapping[str, StoredArtifact], files: ArtifactFiles | None, what: str, pointer: Pointer
 ) -> bytes:
-    """Return the bytes of a row (`small` if it came along) or a manifest; nothing of any other file: it may be large."""
+    """Return the bytes of a row (`small`: it came along) or a manifest; nothing of other files, which may be large."""
     if pointer.where == "file" and files is not None:
         if what.startswith(_FILES):
             return files.read(pointer.digest)
