@@ -46,7 +46,6 @@ from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
 from milepost.runtime.limiting import count_unread, declared_limits
 from milepost.runtime.opening import Opened, row_of, went_back
-from milepost.runtime.promoted import Promotion, required
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.trust import check_lease, read_trusted
@@ -135,6 +134,8 @@ def _open(
         if not options.shadow:
             refuse_live(run_id)
         if task.shadow_first and not options.shadow and store.run(run_id) is None:
+            from milepost.runtime.promoted import required  # here: few tasks need one
+
             required(task, store, options.seal_key)
         now = format_time(clock.now())
         new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock), options.shadow)
@@ -169,13 +170,17 @@ def _first_start(
     clock: Clock,
 ) -> Opening:
     """Write the first record of a run. Crash: a run without records, which the same start begins again; or begun."""
-    promotion = None if options.shadow else required(task, store, options.seal_key)
+    promotion = None
+    if task.shadow_first and not options.shadow:
+        from milepost.runtime.promoted import required
+
+        promotion = required(task, store, options.seal_key)
     sealer = Sealer(lease.run_id, options.seal_key)
     opening = _opening(task, lease, Opened(row, sealer), store, options, clock)
     opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
     opening.world.promotion = promotion.versions if promotion is not None else None
     try:
-        record, artifacts = _run_started(task, lease.run_id, encoded, opening.run, promotion)
+        record, artifacts = _run_started(task, encoded, opening.run, promotion.run_id if promotion else None)
         opening.run.journal.append((record,), artifacts)
     except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
         _close(opening.run)
@@ -185,7 +190,7 @@ def _first_start(
 
 
 def _run_started(
-    task: TaskSpec, run_id: str, encoded: bytes, run: ActiveRun, promotion: Promotion | None
+    task: TaskSpec, encoded: bytes, run: ActiveRun, promotion: str | None
 ) -> tuple[RunStarted, list[Artifact]]:
     artifacts = [_kept(run, encoded)]
     sources = _input_sources(task, encoded, run)
@@ -199,11 +204,11 @@ def _run_started(
         inputs=artifacts[0].pointer,
         inputs_fingerprint=fingerprint(encoded, run.seal_key),
         versions=task.versions(),
-        family=run_id,
+        family=run.run_id,
         agent=agent_of(run.options.environ, task.name),
         sources=sources.pointer if sources is not None else None,
         shadow=run.options.shadow,
-        promotion=promotion.run_id if promotion is not None else None,
+        promotion=promotion,
         limits=declared_limits(task),
         permissions=tuple(sorted(task.permissions or ())),
     )
