@@ -21,8 +21,9 @@ BUSY_S = 15.0
 """Seconds to wait for another process's transaction before a write fails."""
 CACHE_KIB = 16 * 1024
 """Page cache of the writing connection; digests land anywhere in their index."""
-CHECKPOINT_PAGES = 1000
-"""Pages in the WAL (of 4 KiB) at which SQLite moves them to the file; hot pages then move once, not often."""
+CHECKPOINT_PAGES = 400
+"""Pages in the WAL (of 4 KiB) at which SQLite moves them to the file. A WAL that still grows makes each flush dearer,
+and more pages than these spare a long run nothing: hot ones move once in a hundred commits, not in each."""
 READING_CACHE_KIB = 1024
 """Page cache of the reading connection: a journal is read once, and memory for all of it costs more than its pages."""
 PAGE_ROWS = 256
