@@ -315,7 +315,7 @@ def test_a_thread_that_was_interrupted_at_its_gate_holds_up_no_other(monkeypatch
 
     committer = Committer(commit, "here")
     tickets = [committer.append(batch("a", seq)) for seq in range(1, 7)]
-    threads = [threading.Thread(target=ticket.wait) for ticket in (tickets[0], *tickets[2:])]
+    threads = [threading.Thread(target=ticket.wait, daemon=True) for ticket in (tickets[0], *tickets[2:])]
     threads[0].start()
     assert entered.wait(PATIENCE_S)
     assert committer._lead_or_wait(tickets[1]) is not None  # the first gate: nobody waits at it

@@ -118,7 +118,7 @@ class Writer:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.connection = connection
         self.location = str(path)
-        self._turns = Turns()
+        self.turn = Turns()  # held by whoever calls begin, commit and roll_back
         self._file = _identity(self.location)
         self._flushes = True
 
@@ -128,7 +128,7 @@ class Writer:
 
         Crash: all of it or nothing. Raises: StoreUnavailable; when COMMIT itself failed it is *cannot tell*.
         """
-        with self._turns, translated(self.location, operation):
+        with self.turn, translated(self.location, operation):
             self.begin()
             with self._ending():
                 yield self.connection
@@ -142,7 +142,7 @@ class Writer:
         holder of a lease that a power cut undoes was ended by the same power cut.
         Crash: all of it or nothing; nothing when the machine loses power. Raises: as `transaction`.
         """
-        with self._turns, translated(self.location, operation):
+        with self.turn, translated(self.location, operation):
             self._flushes = False
             self.connection.execute("PRAGMA synchronous = NORMAL")
             try:
@@ -165,11 +165,6 @@ class Writer:
     def _flush_again(self) -> None:
         self.connection.execute("PRAGMA synchronous = FULL")
         self._flushes = True
-
-    @property
-    def turn(self) -> Turns:
-        """Return what whoever calls begin, commit and roll_back must hold."""
-        return self._turns
 
     def begin(self) -> None:
         """Begin a transaction that is flushed to the disk at its end."""
@@ -197,11 +192,11 @@ class Writer:
 
     def forget_in_child(self) -> None:
         """Let a forked child neither write through the parent's connection nor close it."""
-        self._turns = Turns()
+        self.turn = Turns()
         self.connection = abandoned(self.connection)
 
     def close(self) -> None:
-        with self._turns:
+        with self.turn:
             self.connection.close()
 
 
