@@ -51,9 +51,14 @@ def test_a_released_run_is_acquired_with_the_next_token(store: Store) -> None:
     assert store.acquire("r", ELSEWHERE) == Lease("r", 2, ELSEWHERE)
 
 
-def test_a_batch_gives_its_lease_back_and_a_later_one_does_not_take_it_again(store: Store) -> None:
+@pytest.mark.parametrize("share_a_commit", [True, False])
+def test_a_batch_gives_its_lease_back_and_a_later_one_does_not_take_it_again(
+    store: Store, share_a_commit: bool
+) -> None:
     lease = begin(store)
-    store.append(batch(lease, 1, gives_back=True))
+    given_back = store.append(batch(lease, 1, gives_back=True))
+    if not share_a_commit:
+        given_back.wait()
     store.append(batch(lease, 2)).wait()
     row = store.run("r")
     assert row is not None
