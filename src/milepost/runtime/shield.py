@@ -72,7 +72,7 @@ class _Work:
         except BaseException as error:  # noqa: BLE001 – raised again in the task that waits for it
             work.close()  # it was cancelled before it began, or it is over
             self.ended = Ended(error=error)
-        if not self.over.done():
+        if not (self.over.done() or self.over.get_loop().is_closed()):  # closed: nobody waits there any more
             self.over.set_result(None)
 
 

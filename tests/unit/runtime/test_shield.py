@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -88,6 +89,25 @@ def test_what_ends_the_work_reaches_the_caller_only(raised: BaseException) -> No
             await outlive(work(), heard_by([], pass_on=False), None)
 
     asyncio.run(whole())
+
+
+def test_work_left_behind_by_a_closed_loop_ends_quietly(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody waits there any more; asyncio says what it says of every such task, and nothing is raised."""
+
+    def leave() -> None:
+        async def work() -> None:
+            await asyncio.Event().wait()
+
+        loop = asyncio.new_event_loop()
+        left = loop.create_task(outlive(work(), heard_by([], pass_on=False), None))
+        for _ in range(3):
+            loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+        assert not left.done()
+
+    leave()
+    gc.collect()  # what it raises in a coroutine that is thrown away is a warning, and those are errors here
+    assert {record.name for record in caplog.records} <= {"asyncio"}
 
 
 def test_a_signal_goes_before_the_cancellation_of_the_caller() -> None:
