@@ -110,6 +110,20 @@ def test_worlds_do_not_see_each_other(client: Client, place: tuple[str, Path]) -
     assert Client(*place, world="w2").count() == 0
 
 
+def test_what_is_sent_at_once_looks_the_same_in_whatever_order_it_arrives(place: tuple[str, Path]) -> None:
+    """A drill compares worlds: with two calls at a time, nobody says which comes first."""
+    told = []
+    for world, keys in (("w1", "abab"), ("w2", "baab")):
+        client = Client(*place, world=world)
+        for key in keys:
+            client.send(Character.NEITHER, key)
+        for word in (keys[0], keys[1]):
+            client.ask("POST", "neither", "", {"word": word})
+        told.append((client.ask("GET", "ledger")[1], [client.ask("GET", f"neither/{key}")[1] for key in "ab"]))
+    assert told[0] == told[1]
+    assert len({entry["ref"] for entry in told[0][0]}) == 6
+
+
 def test_the_ledger_outlives_its_process(tmp_path: Path) -> None:
     with running(tmp_path / "ledger.sqlite", tmp_path) as address:
         Client(address, tmp_path).send(Character.NEITHER)

@@ -7,6 +7,7 @@ It outlives every kill of the task. `MILEPOST_DRILL_PROVIDER` is its address in 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -61,13 +63,21 @@ class Ledger:
         self._db.execute("insert into applied (world, key, body, at) values (?, ?, ?, ?)", (world, key, body, at))
 
     def entries(self, world: str, key: str | None = None) -> list[dict[str, Any]]:
-        """Return what was applied, oldest first. References count within a world, so that worlds can be compared."""
-        rows = self._db.execute("select key, body, at from applied where world = ? order by ref", (world,)).fetchall()
-        found = [
-            {"ref": f"ref-{number}", "key": known, "body": json.loads(body), "at": at}
-            for number, (known, body, at) in enumerate(rows, 1)
-        ]
-        return [entry for entry in found if key in (None, entry["key"])]
+        """Return what was applied, by key; of one key the oldest first.
+
+        Neither their order nor a reference tells what arrived first: calls that are made at once arrive in any order,
+        and worlds are compared.
+        """
+        query = "select key, body, at from applied where world = ? order by key, iif(key = '', body, ''), ref"
+        counts: Counter[str] = Counter()
+        found = []
+        for known, body, at in self._db.execute(query, (world,)).fetchall():
+            if key in (None, known):
+                ref = _ref(known or body)
+                counts[ref] += 1
+                more = f"-{counts[ref]}" if counts[ref] > 1 else ""
+                found.append({"ref": ref + more, "key": known, "body": json.loads(body), "at": at})
+        return found
 
     def order(self, world: str, trouble: list[str]) -> None:
         """Crash: ordered or not."""
@@ -80,6 +90,10 @@ class Ledger:
             return ""
         self._db.execute("delete from trouble where number = ?", (row[0],))
         return str(row[1])
+
+
+def _ref(of: str) -> str:
+    return f"ref-{hashlib.sha256(of.encode()).hexdigest()[:8]}"
 
 
 class Handler(BaseHTTPRequestHandler):
