@@ -21,8 +21,10 @@ from milepost.errors import BadConfig
 from milepost.owners import foreign_owner
 
 FILE = "milepost.toml"
-_LASTING = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+A_TIME = 'a time such as "30s", "15min", "4h", "2d" or "6w" ("m" alone may be minutes or months)'
+"""What `time_span` reads, in words."""
+_TIME_SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*(s|min|h|d|w)", re.ASCII)
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LASTING_MAX = timedelta(days=365)
 _COUNT_MAX = 65535
 _ADDRESS = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?(/[^\s?#]*)?")
@@ -34,7 +36,7 @@ Address: TypeAlias = str
 class NotifyConfig:
     """`[notify]`: where questions go. A url `env:NAME` is read from that environment variable, so that it stays there.
 
-    `command` is an argument list, run without a shell. Times are written `"90s"`, `"30min"`, `"4h"` or `"2d"`.
+    `command` is an argument list, run without a shell. Times are written `"90s"`, `"30min"`, `"4h"`, `"2d"` or `"6w"`.
     """
 
     urls: tuple[str, ...] = ()
@@ -213,15 +215,18 @@ def _count(found: Any) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found <= _COUNT_MAX else None
 
 
+def time_span(text: str) -> timedelta | None:
+    """Read a time as people write it, here and on the command line; None when it is none, see `A_TIME`."""
+    match = _TIME_SPAN.fullmatch(text.strip())
+    return None if match is None else timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
+
+
 def _lasting(found: Any) -> timedelta | None:
-    match = _LASTING.fullmatch(found.strip()) if isinstance(found, str) else None
-    if match is None:
-        return None
-    seconds = float(match[1]) * _UNITS[match[2]]
-    return timedelta(seconds=seconds) if 0 < seconds <= _LASTING_MAX.total_seconds() else None
+    span = time_span(found) if isinstance(found, str) else None
+    return span if span is not None and timedelta(0) < span <= _LASTING_MAX else None
 
 
-_A_TIME = 'a time such as "30s", "15min", "4h" or "2d", at most 365 days'
+_A_TIME = f"{A_TIME}, at most 365 days"
 _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "str": ("a text of printable characters, not empty", _text),
     "Address": ("an address such as https://milepost.example, without a name, a password or a query", _address),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from milepost.config import Config, find_config, load_config, read_config
+from milepost.config import Config, find_config, load_config, read_config, time_span
 from milepost.errors import BadConfig
 
 
@@ -50,6 +50,7 @@ def test_every_key_arrives_with_its_type(tmp_path: Path) -> None:
         ('[console]\ntokens_file = ""\n', "console.tokens_file", "not empty"),
         ('[notify]\nremind_after = "4 hours"\n', "notify.remind_after", "found '4 hours'"),
         ('[notify]\nremind_after = "999d"\n', "notify.remind_after", "at most 365 days"),
+        ('[watch]\nlongest_wait = "15m"\n', "watch.longest_wait", "may be minutes or months"),
         ("[watch]\nat_once = 0\n", "watch.at_once", "expected a whole number from 1"),
         ("[watch]\nat_once = true\n", "watch.at_once", "found true"),
         ("[watch\n", "the file", "expected TOML"),
@@ -126,3 +127,20 @@ def test_a_file_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> None:
     _written(tmp_path, "").chmod(0o666)
     with pytest.raises(BadConfig, match="found mode 666"):
         load_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("30s", timedelta(seconds=30)),
+        ("15min", timedelta(minutes=15)),
+        (" 1.5 h ", timedelta(minutes=90)),
+        ("2d", timedelta(days=2)),
+        ("6w", timedelta(weeks=6)),
+        ("0d", timedelta(0)),
+        *((text, None) for text in ("6m", "6M", "", "6", "d", "-1d", "٣d", "1e3s", "6months", "9999999d")),
+    ],
+)
+def test_a_time_is_read_in_one_way_everywhere(text: str, span: timedelta | None) -> None:
+    """`6m` was six minutes to one command, and six months to whoever deletes what is older."""
+    assert time_span(text) == span

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 
 import click
@@ -10,6 +9,7 @@ import click
 from milepost.cli.opened import the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, table
+from milepost.config import A_TIME, time_span
 from milepost.errors import MisuseError
 from milepost.protocol.snapshot import age
 from milepost.records.model import ENDED
@@ -19,24 +19,24 @@ from milepost.stores.contract import RunRow, Store
 from milepost.views.opened import now, now_text
 from milepost.views.words import ago, counted
 
-_UNITS = {"d": "days", "h": "hours", "w": "weeks", "m": "minutes"}
-
 
 class Age(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """A time span such as 30d, 12h, 4w."""
+    """A time span such as 30d, 12h, 4w, as `milepost.toml` has them."""
 
     name = "age"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        found = re.fullmatch(r"(\d{1,5})([dhwm])", str(value))
+        found = time_span(str(value))
         if found is None:
-            self.fail(f"expected a number and d, h, w or m (such as 30d), found {value!r}", param, ctx)
-        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+            self.fail(f"expected {A_TIME}, found {value!r}", param, ctx)
+        return found
 
 
 @click.command("prune")
 @click.argument("run_ids", metavar="[RUN]...", nargs=-1, type=RUN)
-@click.option("--older-than", type=Age(), metavar="AGE", help="Every run that ended longer ago, such as 30d or 12h.")
+@click.option(
+    "--older-than", type=Age(), metavar="AGE", help="Every run that ended longer ago, such as 30d, 12h, 90min."
+)
 @click.option("--yes", is_flag=True, help="Do it without asking.")
 @json_option
 def command(run_ids: tuple[str, ...], older_than: timedelta | None, yes: bool, as_json: bool) -> int:

@@ -117,6 +117,8 @@ def test_prune_deletes_ended_runs_only_when_told_to(shell: Shell) -> None:
     assert shell.run("prune", "two", "--yes").status == 2
     assert shell.run("prune").status == 2
     assert shell.run("prune", "one", "--json").status == 2
+    refused = shell.run("prune", "--older-than", "6m", "--yes")
+    assert (refused.status, '"m" alone may be minutes or months' in refused.err) == (2, True)
     assert shell.run("prune", "--older-than", "30d", "--yes", "--json").json["pruned"] == 0
     assert shell.run("prune", "one", "--yes", "--json").json == {"pruned": 1, "runs": ["one"]}
     assert [run["run_id"] for run in shell.run("runs", "--json").json["runs"]] == ["two"]
