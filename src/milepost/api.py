@@ -109,7 +109,7 @@ class Step(_Callable, Generic[P, R]):
             _outside(spec.name)
             return [spec.function(item) for item in items]
         if _blocks_loop(scope):
-            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name)
+            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map)
         return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
 
@@ -170,7 +170,7 @@ class Effect(_Callable, Generic[P, R]):
         spec = _spec_of(self)
         scope = _scope_for_effect(spec)
         if _blocks_loop(scope):
-            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name)
+            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map)
         return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
     def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:

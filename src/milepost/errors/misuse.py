@@ -92,10 +92,11 @@ class BlocksLoop(MisuseError):
     code = "blocks-loop"
     sentence = "{path!r} is a synchronous function and was called on a running event loop"
     hint = "Write `await {name}.aio(…)`: the body then runs in a thread and the loop stays free."
+    of_map = "Write `await asyncio.to_thread({name}.map, …)`: the items then run in threads and the loop stays free."
 
     def __init__(self, **facts: object) -> None:
         super().__init__(**facts)
-        self.hint = type(self).hint.format(**facts)  # type: ignore[misc]
+        self.hint = str(facts.get("hint", self.hint)).format(**facts)  # type: ignore[misc]
 
 
 class OutsideRun(MisuseError):

@@ -147,17 +147,36 @@ def test_a_bare_thread_is_refused_effects_too(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "call",
-    [lambda: match(1), lambda: match.map([1]), lambda: post(1), lambda: post.map([1]), lambda: milepost.sleep(0)],
+    ("call", "instead"),
+    [
+        (lambda: match(1), "await match.aio("),
+        (lambda: match.map([1]), "await asyncio.to_thread(match.map, "),
+        (lambda: post(1), "await post.aio("),
+        (lambda: post.map([1]), "await asyncio.to_thread(post.map, "),
+        (lambda: milepost.sleep(0), "await milepost.sleep.aio("),
+    ],
 )
-def test_a_synchronous_call_on_a_running_loop_is_refused(desk: Desk, call: Any) -> None:
+def test_a_synchronous_call_on_a_running_loop_is_refused(desk: Desk, call: Any, instead: str) -> None:
+    """The hint is what works: `.aio` sends one, it takes no items."""
+
     @task
     async def plan() -> None:
         call()
 
     with pytest.raises(BlocksLoop) as refused:
         start(desk, plan)
-    assert ".aio(" in str(refused.value.hint)
+    assert instead in str(refused.value.hint)
+
+
+def test_a_synchronous_map_works_in_a_thread_of_an_asynchronous_task(desk: Desk) -> None:
+    """What the hint says: each item under its own name, and what is there already is not sent again."""
+
+    @task
+    async def plan() -> list[list[int]]:
+        matched = await asyncio.to_thread(match.map, [1, 2], concurrency=2)
+        return [matched, await asyncio.to_thread(post.map, [1, 2], concurrency=2)]
+
+    assert start(desk, plan) == start(desk, plan)
 
 
 def test_a_callback_of_the_loop_blocks_it_too(desk: Desk) -> None:
