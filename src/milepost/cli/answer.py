@@ -14,7 +14,7 @@ from milepost.cli.answered import checked_apart, checked_request, checked_result
 from milepost.cli.opened import the_store, whoami
 from milepost.cli.options import QUESTION, RUN, json_option
 from milepost.cli.output import emit, note
-from milepost.errors import MilepostError, RefusedError
+from milepost.errors import MilepostError, RefusedError, UnavailableError
 from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import answer_question, asked, check_answer, choice_of, find_question, settling
 from milepost.runtime.opening import row_of
@@ -200,6 +200,7 @@ def _is_settled(store: Store, row: QuestionRow) -> bool:
 def _several(store: Store, rows: Sequence[QuestionRow], said: Said, *, as_json: bool) -> int:
     """Answer several questions alike; one that is refused keeps none of the others from being answered.
 
+    A store that cannot be written takes none: what it says to the first one is said once.
     Crash: each answer as if not given, or given.
     """
     told = Told()
@@ -208,10 +209,14 @@ def _several(store: Store, rows: Sequence[QuestionRow], said: Said, *, as_json: 
             told.given.append(_give(store, row, said))
         except MilepostError as error:
             told.refused.append((row.question_id, error))
+            if isinstance(error, UnavailableError):
+                break
     if as_json:
         emit(_as_data(told))
     else:
         _say(store, told, said.choice)
+    if any(isinstance(error, UnavailableError) for _, error in told.refused):
+        return UnavailableError.exit_status
     return 0 if told.given and not told.refused else RefusedError.exit_status
 
 

@@ -16,7 +16,7 @@ from milepost.audit.contents import Heading, heading_of_run
 from milepost.audit.exporting import Export
 from milepost.audit.files import FORMS, check_file, write_record
 from milepost.cli.named_file import STDOUT, NamedFile, descriptor_of, told, written
-from milepost.cli.opened import me, the_store
+from milepost.cli.opened import me, store_to_read
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, table
 from milepost.errors import AuditUnproven, RefusedError
@@ -70,7 +70,7 @@ def export(run_id: str, form: str | None, output: Path, with_artifacts: bool, as
     Example:
       milepost audit october --with-artifacts --output october.csv
     """
-    store = the_store()
+    store = store_to_read()
     row = row_of(store, run_id)
     check_key(row, seal_key())
     verdicts = verify_run(store, run_id, seal_key(), os.environ)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from milepost.cli.handover import brief
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, say
 from milepost.views.opened import read_whole, stands
@@ -23,7 +23,7 @@ def command(run_id: str, as_json: bool) -> int:
     Example:
       milepost brief october
     """
-    store = the_store()
+    store = store_to_read()
     opened = read_whole(store, run_id)
     if opened.refusal is not None:
         raise opened.refusal

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
 from milepost.cli.people import diagnosis
@@ -29,7 +29,7 @@ def command(as_json: bool) -> int:
     Example:
       milepost doctor
     """
-    store = the_store()
+    store = store_to_read()
     found = [*store.check(), _clock(store), _witness(), _seal_key(store), diagnosis(store)]
     well = all(finding.ok for finding in found)
     if as_json:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read
 from milepost.cli.options import QUESTION, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.cli.people import note_failing
@@ -43,7 +43,7 @@ def command(question_id: str | None, as_json: bool) -> int:
       milepost inbox
       milepost inbox q-3f9a2c11d05b7e46
     """
-    store = the_store()
+    store = store_to_read()
     if question_id is not None:
         return _one(store, find_question(store, question_id), as_json)
     waiting = unanswered(store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, say
 from milepost.records.model import Record
@@ -28,7 +28,7 @@ def command(run_id: str, as_json: bool) -> int:
     Example:
       milepost journal october --json | jq -r .kind
     """
-    opened = read_whole(the_store(), run_id)
+    opened = read_whole(store_to_read(), run_id)
     for line, record in opened.records:
         if as_json:
             emit(stored_object(line), one_line=True)

@@ -10,15 +10,29 @@ from pathlib import Path
 
 from milepost.api import default_store
 from milepost.cli.output import note
+from milepost.errors import StoreUnavailable
 from milepost.records.identity import Identity
 from milepost.runtime.witness import no_witness
 from milepost.stores.contract import Store
-from milepost.stores.locate import locate
+from milepost.stores.locate import locate, open_store
+from milepost.stores.sqlite.faults import is_full
 
 
 def the_store(*, create: bool = False) -> Store:
     """Return the store found from the working folder or named by MILEPOST_STORE. Raises: StoreMissing and its like."""
     return default_store(create=create, environ=os.environ)
+
+
+def store_to_read() -> Store:
+    """Return the store a command only looks at, on a full disk, too. Raises: as `the_store`."""
+    try:
+        return the_store()
+    except StoreUnavailable as error:
+        if not is_full(error):
+            raise
+        store = open_store(create=False, read_only=True)
+        note("The disk is full: the store can be looked at, nothing is written to it.")
+        return store
 
 
 def store_to_start_in() -> Store:

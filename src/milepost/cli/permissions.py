@@ -7,7 +7,7 @@ from itertools import islice
 
 import click
 
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.errors import RefusedError
@@ -36,7 +36,7 @@ def command(run_id: str | None, task: str | None, limit: int, as_json: bool) -> 
     Example:
       milepost permissions --task reconcile
     """
-    store = the_store()
+    store = store_to_read()
     found = permissions_of(store, _rows(store, run_id, task, limit), seal_key())
     if as_json:
         emit({"tasks": [one.to_json() for one in found]})

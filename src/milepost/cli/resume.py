@@ -6,7 +6,7 @@ import click
 
 from milepost.cli.carry_out import How, carry_out
 from milepost.cli.check import check, check_refused
-from milepost.cli.opened import note_no_witness, the_store
+from milepost.cli.opened import note_no_witness, store_to_read, the_store
 from milepost.cli.options import RUN, json_option, wait_options
 from milepost.cli.output import emit, note
 from milepost.cli.recorded import recorded_task, tell_result
@@ -47,7 +47,8 @@ def command(
       milepost resume october --check
       milepost resume october
     """
-    store, how = the_store(), How(not no_wait, plain, as_json)
+    store = store_to_read() if only_check else the_store()
+    how = How(not no_wait, plain, as_json)
     if not only_check:
         note_no_witness()
     if every:

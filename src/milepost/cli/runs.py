@@ -7,7 +7,7 @@ from itertools import islice
 
 import click
 
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
 from milepost.records.model import RunStatus
@@ -32,7 +32,7 @@ def command(task: str | None, status: str | None, limit: int, as_json: bool) -> 
     Example:
       milepost runs --status failed
     """
-    store = the_store()
+    store = store_to_read()
     which = {name: value for name, value in (("task", task), ("status", status)) if value}
     found = [(row, stands(store, row)) for row in islice(all_runs(store, **which), limit)]
     if as_json:

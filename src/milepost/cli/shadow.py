@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read, the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.errors import MisuseError
@@ -56,7 +56,7 @@ def command(
       milepost shadow report dry-1 --against posted.csv --on invoice_number --keep
       milepost shadow report --task reconcile
     """
-    store, form = the_store(), "json" if as_json else form
+    store, form = the_store() if keep else store_to_read(), "json" if as_json else form
     if (run_id is None) == (task is None):
         raise click.UsageError("Name a shadow RUN, or --task for all shadow runs of a task.")
     if task is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from milepost.cli.checkpoint import say_checkpoint
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.cli.overview import header_lines, next_lines, open_lines
@@ -33,7 +33,7 @@ def command(run_id: str | None, path: str | None, every: bool, as_json: bool) ->
       milepost show october
       milepost show october --step match
     """
-    store = the_store()
+    store = store_to_read()
     chosen = run_id if run_id is not None else _newest(store)
     if chosen is None:
         return _nothing(store, as_json)

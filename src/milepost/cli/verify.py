@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from milepost.cli.opened import the_store
+from milepost.cli.opened import store_to_read
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, table
 from milepost.errors import RefusedError, SealKeyMissing, UnprovenError
@@ -31,7 +31,7 @@ def command(run_id: str, as_json: bool) -> int:
     Example:
       milepost verify october
     """
-    store = the_store()
+    store = store_to_read()
     missing = _missing_key(store, run_id)
     verdicts = verify_run(store, run_id, seal_key(), os.environ)
     proven = all(verdict.ok for verdict in verdicts)

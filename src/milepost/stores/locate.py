@@ -58,7 +58,9 @@ def belongs_to_store(target: Path, store: Path | None) -> bool:
     return is_store(target)
 
 
-def open_store(*, create: bool, start: Path | None = None, environ: Mapping[str, str] = os.environ) -> SqliteStore:
+def open_store(
+    *, create: bool, start: Path | None = None, environ: Mapping[str, str] = os.environ, read_only: bool = False
+) -> SqliteStore:
     """Open the store found from `start` (default: the working folder); with `create`, make one when there is none.
 
     Crash: no store, or a whole one. Raises: StoreMissing, and what `locate` and SqliteStore raise.
@@ -69,4 +71,4 @@ def open_store(*, create: bool, start: Path | None = None, environ: Mapping[str,
         path = start / USUAL
         if not create:
             raise StoreMissing(location=path)
-    return SqliteStore(path, create=create)
+    return SqliteStore(path, create=create, read_only=read_only)

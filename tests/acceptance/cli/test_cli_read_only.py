@@ -1,10 +1,11 @@
-"""A store on a disk that cannot be written: everything that only looks works, everything else says why not."""
+"""A store on a disk that cannot be written, or is full: what only looks works, everything else says why not."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,29 +18,76 @@ READS = (
     ("verify", "one"),
     ("brief", "one"),
     ("inbox",),
+    ("permissions", "one"),
+    ("audit", "one"),
     ("resume", "one", "--check"),
 )
+ASKING = """
+from milepost import Key, effect, task
+
+@effect(key=lambda who: who, approve="before")
+def pay(key: Key, who: str) -> None: ...
+
+@task
+def paying() -> None:
+    pay.map(["ann", "bob"])
+"""
 
 
 @pytest.fixture
-def read_only(shell: Shell, tmp_path: Path) -> Iterator[str]:
-    """Return the path of a store with a run that ended, on a disk that is read-only now."""
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a disk of its own, of two megabytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = shutil.which("mount")
-    if (
-        mount is None
-        or subprocess.run([mount, "-t", "tmpfs", "tmpfs", disk], capture_output=True, check=False).returncode
-    ):
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount a tmpfs")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.fixture
+def store(shell: Shell, disk: Path) -> str:
+    """Return the path of a store there: run one ended, run two asks two questions."""
     store = str(disk / "store.sqlite")
-    try:
-        ended = shell.run("run", "letters.py:letters", 'names=["ann"]', "--run-id", "one", MILEPOST_STORE=store)
-        assert ended.status == 0
-        subprocess.run([mount, "-o", "remount,ro", disk], check=True)
-        yield store
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
+    (shell.folder / "asking.py").write_text(ASKING, encoding="utf-8")
+    ended = shell.run("run", "letters.py:letters", 'names=["ann"]', "--run-id", "one", MILEPOST_STORE=store)
+    asks = shell.run("run", "asking.py:paying", "--run-id", "two", MILEPOST_STORE=store)
+    assert (ended.status, asks.status) == (0, 4)
+    return store
+
+
+@pytest.fixture
+def read_only(store: str, disk: Path) -> str:
+    """Return that store, on a disk that is read-only now."""
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    return store
+
+
+@pytest.fixture
+def full(store: str, disk: Path) -> str:
+    """Return that store, on a disk with not a byte left."""
+    with (disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+        while True:
+            ballast.write(bytes(4096))
+    return store
+
+
+def test_a_store_on_a_full_disk_is_looked_at_with_every_reading_verb(shell: Shell, full: str) -> None:
+    """SQLite wants room beside it even to read; whoever looks for what fills the disk must see what is asked, too."""
+    for words in READS:
+        ended = shell.run(*words, MILEPOST_STORE=full)
+        assert (ended.status, "The disk is full" in ended.err) == (0, True), (words, ended.err)
+    ended = shell.run("doctor", "--json", MILEPOST_STORE=full)
+    found = {finding["check"]: finding for finding in ended.json["findings"] if not finding["ok"]}
+    assert (ended.status, sorted(found)) == (3, ["free space", "writable"])
+    assert "Free space" in found["writable"]["hint"]
+
+
+@pytest.mark.parametrize("words", [("resume", "two"), ("answer", "--run", "two", "approve"), ("cancel", "two")])
+def test_a_writing_verb_on_a_full_disk_is_6(shell: Shell, full: str, words: tuple[str, ...]) -> None:
+    ended = shell.run(*words, MILEPOST_STORE=full)
+    assert (ended.status, "Free space" in ended.err, "Traceback" in ended.err) == (6, True, False), ended.err
 
 
 def test_a_read_only_store_is_looked_at_with_every_reading_verb(shell: Shell, read_only: str) -> None:
@@ -56,10 +104,16 @@ def test_doctor_reports_a_read_only_store_in_a_row(shell: Shell, read_only: str)
     assert not found["writable"]["ok"]
     assert "Make " in found["writable"]["hint"]
     assert found["integrity"]["ok"]
+    assert found["permissions"]["ok"], "its mode is right, and no chmod makes it writable"
 
 
 def test_a_writing_verb_on_a_read_only_store_is_6(shell: Shell, read_only: str) -> None:
-    for words in (("run", "letters.py:letters", "names=[]", "--run-id", "two"), ("prune", "one", "--yes")):
+    for words in (
+        ("run", "letters.py:letters", "names=[]", "--run-id", "three"),
+        ("prune", "one", "--yes"),
+        ("answer", "--run", "two", "approve"),
+        ("answer", "--run", "two", "decline"),
+    ):
         ended = shell.run(*words, MILEPOST_STORE=read_only)
-        assert (ended.status, ended.err.splitlines()[-2].partition(":")[0]) == (6, "store-unavailable"), ended.err
+        assert (ended.status, ended.err.count("store-unavailable:")) == (6, 1), ended.err
         assert "is not writable" in ended.err

@@ -24,20 +24,28 @@ NAMED_MAX = 5
 """Things a diagnosis names before it only counts."""
 
 
-def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles) -> list[Diagnosis]:
-    """Return every diagnosis, good ones too. Raises: StoreUnavailable when the file cannot be read at all."""
+def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles, *, no_room: bool) -> list[Diagnosis]:
+    """Return every diagnosis, good ones too; with `no_room` of a store that a full disk let be opened for reading only.
+
+    Raises: StoreUnavailable when the file cannot be read at all.
+    """
     return [
-        *_settings(reader, path),
+        *(_no_room(path) if no_room else _settings(reader, path)),
         _integrity(reader),
         _references(reader),
         *_copies(reader),
         _schema(reader),
         *_permissions(path, files.folder),
-        _space(path),
+        *_space(path),
         *_files(reader, files),
         _unfinished(path, files),
         *_leases(reader, locks),
     ]
+
+
+def _no_room(path: Path) -> Iterator[Diagnosis]:
+    hint = "Free space; `milepost prune` needs some itself. Until then runs can be looked at and verified only."
+    yield Diagnosis("writable", False, f"the disk of {path} is full: the store is open for reading", hint)
 
 
 def _settings(reader: Reader, path: Path) -> Iterator[Diagnosis]:
@@ -90,18 +98,20 @@ def _schema(reader: Reader) -> Diagnosis:
 
 
 def _permissions(path: Path, folder: Path) -> Iterator[Diagnosis]:
+    is_read_only = unwritable(path) is not None  # which is said by itself, and no chmod changes it
     for place in (path, path.parent, folder):
         if place.exists():
             mode = place.stat().st_mode & 0o777
-            usable = os.access(place, os.W_OK) and not mode & 0o077
+            usable = (is_read_only or os.access(place, os.W_OK)) and not mode & 0o077
             hint = f"Make it readable and writable by its owner only: chmod go= {place}"
             yield Diagnosis("permissions", usable, f"{place} is {mode:04o}", hint)
 
 
-def _space(path: Path) -> Diagnosis:
-    free = shutil.disk_usage(path.parent).free
-    hint = "Free space, or `milepost prune` ended runs."
-    return Diagnosis("free space", free >= FREE_BYTES_MIN, f"{free // 2**20} MiB", hint)
+def _space(path: Path) -> Iterator[Diagnosis]:
+    if unwritable(path) is None:
+        free = shutil.disk_usage(path.parent).free
+        hint = "Free space, or `milepost prune` ended runs."
+        yield Diagnosis("free space", free >= FREE_BYTES_MIN, f"{free // 2**20} MiB", hint)
 
 
 def _files(reader: Reader, files: ArtifactFiles) -> Iterator[Diagnosis]:

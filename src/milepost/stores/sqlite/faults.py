@@ -18,6 +18,14 @@ def reason_of(error: BaseException) -> str:
     return f"{name}: {error}" if name else f"{type(error).__name__}: {error}"
 
 
+_FULL = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_WRITE"})
+
+
+def is_full(error: StoreUnavailable) -> bool:
+    """Say whether a store could not be opened because there is no room: SQLite wants 32 KiB beside it even to read."""
+    return getattr(error.__cause__, "sqlite_errorname", None) in _FULL
+
+
 def unavailable(location: str, operation: str, error: BaseException) -> StoreUnavailable:
     """Return the error a caller sees when SQLite or the file system refuses."""
     return StoreUnavailable(location=location, operation=operation, reason=reason_of(error))

@@ -50,12 +50,13 @@ class SqliteStore:
         path: the database file; its folder is created with it.
         create: make a new store when there is none. Without it, a store that cannot be written opens for reading.
         connect: opens a connection to the file it is given, in autocommit mode, usable from any thread.
+        read_only: open it for reading although it can be written: what a full disk leaves.
 
     Crash: a new store is there whole or not at all.
     Raises: StoreMissing, StoreTooNew, ForeignDatabase, StoreUnavailable; nothing is changed then.
     """
 
-    def __init__(self, path: Path, *, create: bool, connect: Connect | None = None) -> None:
+    def __init__(self, path: Path, *, create: bool, connect: Connect | None = None, read_only: bool = False) -> None:
         self.path = path.absolute()
         self.location = str(self.path)
         self.folder: Path | None = self.path.with_name(f"{self.path.name}.artifacts")
@@ -64,7 +65,8 @@ class SqliteStore:
         connect = connect or connect_sqlite
         with translated(self.location, "open"):
             prepare(self.path, create=create, connect=connect)
-            self._open(connect)
+            self._open(connect, read_only)
+        self._no_room = read_only
         self._carried = CarriedArtifacts(self._reader)
         self._leases = Leases(self._writer, self._locks)
         self._batches = BatchWriter(self._writer, self._files.path)
@@ -72,8 +74,8 @@ class SqliteStore:
         self._newest: dict[str, AppendTicket] = {}  # of each run that is held here
         _open_stores.add(self)
 
-    def _open(self, connect: Connect) -> None:
-        place = unwritable(self.path)
+    def _open(self, connect: Connect, read_only: bool) -> None:
+        place = self.path if read_only else unwritable(self.path)
         with ExitStack() as undo:
             if place is None:
                 writing, reading = self._connected(connect, undo)
@@ -228,7 +230,7 @@ class SqliteStore:
         from milepost.stores.sqlite.check import check
 
         with translated(self.location, "check"):
-            return check(self._reader, self.path, self._files, self._locks)
+            return check(self._reader, self.path, self._files, self._locks, no_room=self._no_room)
 
     def close(self) -> None:
         """Commit what is appended and let go of everything, leases too. Idempotent. Crash: as `append`."""
