@@ -82,9 +82,14 @@ class LineCheck:
 
     def end(self) -> Checked:
         """Say what was proven. Raises: AuditIncomplete when the end is missing."""
-        if self._stands != _ORDER["end"] or self._checked is None:
+        if not self.is_ended or self._checked is None:
             raise self._absent("the end", "the file breaks off before the line that ends it")
         return self._checked
+
+    @property
+    def is_ended(self) -> bool:
+        """Say whether the line was there that ends a record."""
+        return self._stands == _ORDER["end"]
 
     # ── one line ──
 

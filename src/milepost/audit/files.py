@@ -82,7 +82,11 @@ def check_file(path: Path, seal_key: bytes | None) -> Checked:
     form = _form_of(path)
     check = LineCheck(str(path), seal_key)
     for number, physical in _physical(path):
+        if not physical.endswith("\n") and not check.is_ended:
+            raise AuditIncomplete(file=path, line=number, what="a line", reason="it breaks off before its end")
         text = _line_text(form, path, number, physical)
+        if text is not None and check.is_ended:
+            raise AuditAltered(file=path, line=number, what="a line", reason="it stands behind the end")
         if text is not None:
             check.take(number, text)
     checked = check.end()
@@ -102,8 +106,8 @@ def _form_of(path: Path) -> Form:
 def _physical(path: Path) -> Iterator[tuple[int, str]]:
     with path.open("rb") as file:
         for number, data in enumerate(iter(lambda: file.readline(LINE_MAX), b""), 1):
-            if not data.endswith(b"\n"):
-                raise AuditIncomplete(file=path, line=number, what="a line", reason="it breaks off before its end")
+            if len(data) == LINE_MAX:
+                raise AuditAltered(file=path, line=number, what="a line", reason="it is longer than any of ours")
             try:
                 yield number, data.decode("utf-8")
             except UnicodeDecodeError as error:
@@ -122,7 +126,7 @@ def _check_rest(path: Path, form: Form) -> None:
     """Write the whole file again from its lines, which hold, and compare: nothing people read may be anybody else's."""
     again = form.rendered(lambda: _lines_of(path, form))
     for number, (written, found) in enumerate(zip_longest(again, (text for _, text in _physical(path))), 1):
-        if found is None:
+        if written is not None and (found is None or (written != found and written.startswith(found))):
             reason = "the file breaks off before its end"
             raise AuditIncomplete(file=path, line=number, what="what people read", reason=reason)
         if written != found:

@@ -104,9 +104,20 @@ def test_a_cut_in_the_middle_of_a_line_is_a_thing_that_is_missing(files: Files, 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_stands_behind_the_end_is_refused(files: Files, file: Path, form: str) -> None:
-    """An addition that the run never saw."""
-    last = files["keyed", form].splitlines(keepends=True)[-1]
-    assert isinstance(refusal(file, files["keyed", form] + last), AuditAltered)
+    """An addition that the run never saw: nothing is missing, so nobody is told to get the whole file."""
+    data = files["keyed", form]
+    for more in (data.splitlines(keepends=True)[-1], b"<p>and approved by the board</p>\n", b"approved", b"\n", b" "):
+        error = refusal(file, data + more)
+        assert isinstance(error, AuditAltered), more
+        assert error.line == data.count(b"\n") + 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_cut_off_is_missing_and_what_replaces_it_is_altered(files: Files, file: Path, form: str) -> None:
+    """Inside the last line of a page, where all that is sealed is there."""
+    data = files["keyed", form]
+    assert isinstance(refusal(file, data[:-3]), AuditIncomplete)
+    assert isinstance(refusal(file, data[:-1] + b"x"), AuditAltered if form == "html" else AuditIncomplete)
 
 
 # ── a forger who writes every proof anew ────────────────────────────────────────────────────────────
