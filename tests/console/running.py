@@ -101,7 +101,7 @@ def form_key(client: httpx.Client) -> str:
     return unescape(found[1])
 
 
-def send_answer(client: httpx.Client, **fields: str) -> httpx.Response:
+def send_answer(client: httpx.Client, **fields: str | list[str]) -> httpx.Response:
     """Answer as a page's form would."""
     own = str(client.base_url).rstrip("/")
     return client.post("/answer", data={"form_key": form_key(client), **fields}, headers={"origin": own})

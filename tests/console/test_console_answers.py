@@ -69,6 +69,23 @@ def test_what_a_choice_does_not_take_is_not_left_out_in_silence(visitor: httpx.C
     assert is_open(visitor, question)
 
 
+@pytest.mark.parametrize(
+    "twice",
+    [
+        {"choice": ["approve", "decline"]},
+        {"choice": ["decline", "approve"]},
+        {"choice": "edit", "request": ['{"amount": 1, "to": "Ana"}', '{"amount": 2, "to": "Ana"}']},
+        {"choice": "decline", "note": ["too much", ""]},
+    ],
+)
+def test_a_form_that_says_two_things_says_nothing(visitor: httpx.Client, twice: dict[str, str | list[str]]) -> None:
+    """No page of ours sends one; whoever makes one did not mean the first by putting it first."""
+    question = question_of(visitor, "edits-1")
+    answer = send_answer(visitor, question=question, **twice)
+    assert (answer.status_code, "the form says more than one" in answer.text) == (409, True)
+    assert is_open(visitor, question)
+
+
 def test_a_form_sent_by_no_button_decides_nothing(visitor: httpx.Client) -> None:
     """Enter in a field sends a form in some browsers, without a choice."""
     question = question_of(visitor, "edits-1")

@@ -32,6 +32,8 @@ from milepost.views.questions import (
 )
 
 NOTE_LENGTH_MAX = 2000
+SAID_ONCE = ("choice", "note", "ref", "result", "request")
+"""Fields of which a form has one: of two that differ nobody knows which was meant."""
 
 
 def gather(console: Console, link: Asked) -> dict[str, Any]:
@@ -100,10 +102,15 @@ def answer(console: Console, by: Identity, form: Mapping[str, Sequence[str]]) ->
     ids = list(form.get("question", ()))[:TOGETHER_MAX]
     choice, note = _one(form, "choice"), _one(form, "note")[:NOTE_LENGTH_MAX]
     told = Answered()
-    for question_id in ids:
-        _answer_one(console, by, question_id, choice, note, form, told, alone=len(ids) == 1)
+    twice = next((name for name in SAID_ONCE if len(set(form.get(name, ()))) > 1), None)
     if not ids:
         told.refused.append({"question_id": "", "error": error_object(_nothing_chosen())})
+    elif twice is not None:
+        error = AnswerRefused(question_id=ids[0], reason=f"the form says more than one {twice}: nothing is recorded")
+        told.refused.append({"question_id": ids[0], "error": error_object(error)})
+    else:
+        for question_id in ids:
+            _answer_one(console, by, question_id, choice, note, form, told, alone=len(ids) == 1)
     told.to = link_to("/question", id=ids[0]) if len(ids) == 1 else "/inbox"
     return told
 
