@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from store_rows import AT, ELSEWHERE, artifact, batch, begin, claim, progress, question, seqs
+from store_rows import AT, ELSEWHERE, artifact, batch, begin, claim, progress, question, record, seqs
 
 from milepost.errors import LeaseLost, QuestionUnknown
 from milepost.records.model import RunStatus
@@ -24,6 +24,35 @@ def test_a_question_is_open_until_its_row_is_closed(store: Store) -> None:
     assert store.questions("r") == []
     assert store.questions("r", closed=True) == [question(lease, closed=True)]
     assert store.questions() == [question(other, "q2")]
+
+
+def test_one_question_and_its_answers_are_read_without_the_others(store: Store) -> None:
+    """Two thousand items are answered one by one: each reads its own question, open or not."""
+    lease, other = begin(store), begin(store, "other")
+    store.append(batch(lease, 1, questions=[question(lease), question(lease, "q2", closed=True)])).wait()
+    store.append(batch(other, 1, questions=[question(other, "q3")])).wait()
+    assert [store.question(name) for name in ("q1", "q2", "q4")] == [
+        *(question(lease), question(lease, "q2", closed=True)),
+        None,
+    ]
+    second = replace(YES, question_id="q2")
+    store.answer(YES), store.answer(second), store.answer(replace(YES, place=0))
+    assert store.answers("r", "q1") == [YES, replace(YES, place=0)]
+    assert (store.answers("r", "q2"), store.answers("other", "q1"), store.answers("r", "q4")) == ([second], [], [])
+
+
+def test_what_the_journal_asks_is_told_by_its_exact_content(store: Store) -> None:
+    """In the task's own chain of that run, and of no other kind."""
+    lease, other = begin(store), begin(store, "other")
+    records = [
+        record(1, kind="question_asked", body=b"[1]"),
+        record(2, kind="step_started", body=b"[2]"),
+        record(3, kind="question_asked", body=b"[3]", chain="match"),
+    ]
+    store.append(batch(lease, 1, records=records)).wait()
+    store.append(batch(other, 1)).wait()
+    assert [store.asks("r", body) for body in (b"[1]", b"[2]", b"[3]", b"[1] ")] == [True, False, False, False]
+    assert not store.asks("other", b"[1]")
 
 
 def test_the_first_answer_stands_and_a_later_one_is_kept(store: Store) -> None:

@@ -194,7 +194,7 @@ def _one(store: Store, row: QuestionRow, said: Said, *, as_json: bool) -> int:
 
 
 def _is_settled(store: Store, row: QuestionRow) -> bool:
-    return bool(settling(row, [a for a in store.answers(row.run_id) if a.question_id == row.question_id]))
+    return bool(settling(row, store.answers(row.run_id, row.question_id)))
 
 
 def _several(store: Store, rows: Sequence[QuestionRow], said: Said, *, as_json: bool) -> int:
@@ -246,6 +246,6 @@ def _stands(store: Store, run_id: str) -> str:
     left = unanswered(store, run_id)
     if not left:
         return f"`milepost resume {shlex.quote(run_id)}` goes on"
-    halves = sum(bool(so_far(row, store.answers(run_id))) for row in left)
+    halves = sum(bool(so_far(row, store.answers(run_id, row.question_id))) for row in left)
     more = f", {counted(halves, 'question')} of them for another approval" if halves else ""
     return f"run {run_id} still asks {counted(len(left), 'question')}{more}"

@@ -80,14 +80,14 @@ def _list(store: Store, rows: Sequence[QuestionRow], refused: Mapping[str, Corru
 
 def _kind(store: Store, row: QuestionRow) -> str:
     """Name the kind of a question, and of several approvals how many it has."""
-    given = so_far(row, store.answers(row.run_id)) if row.kind == QuestionKind.APPROVAL else ""
+    given = so_far(row, store.answers(row.run_id, row.question_id)) if row.kind == QuestionKind.APPROVAL else ""
     return f"{row.kind}, {given}" if given else row.kind
 
 
 def _one(store: Store, row: QuestionRow, as_json: bool) -> int:
     check_shown(store, row)
     evidence = evidence_of(store, row)
-    answers = [a for a in store.answers(row.run_id) if a.question_id == row.question_id]
+    answers = store.answers(row.run_id, row.question_id)
     settled, approval = settling(row, answers), approval_object(row, answers)
     stands = settled[-1] if settled else None
     if as_json:

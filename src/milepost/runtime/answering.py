@@ -24,11 +24,10 @@ from milepost.stores.contract import QuestionRow, RunRow, Store
 
 def find_question(store: Store, question_id: str) -> QuestionRow:
     """Return a question, open or not. Raises: QuestionUnknown."""
-    for closed in (False, True):  # most are open, and of those there are few
-        for row in store.questions(closed=closed):
-            if row.question_id == question_id:
-                return row
-    raise QuestionUnknown(question_id=question_id, location=store.location)
+    row = store.question(question_id)
+    if row is None:
+        raise QuestionUnknown(question_id=question_id, location=store.location)
+    return row
 
 
 def asked(row: QuestionRow) -> QuestionAsked:
@@ -99,7 +98,7 @@ def _placed(store: Store, row: QuestionRow, given: AnswerRow, sealer: Sealer) ->
     Crash: as if not given, or given.
     """
     while True:  # each time somebody else took a place, of which there are as many as approvals are needed
-        there = [a for a in store.answers(row.run_id) if a.question_id == row.question_id and a.accepted]
+        there = [a for a in store.answers(row.run_id, row.question_id) if a.accepted]
         for answer in there:
             sealer.check_row(answer)
         settled = settling(row, there)

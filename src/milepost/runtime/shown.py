@@ -16,23 +16,22 @@ from milepost.stores.contract import QuestionRow, Store
 
 def check_shown(store: Store, row: QuestionRow) -> None:
     """Check that the journal asks what a question's row says. Raises: CorruptRecord."""
-    for refusal in altered(store, [row]).values():
-        raise refusal
+    if not (_is_whole(row) and store.asks(row.run_id, row.body)):
+        raise _refusal(row)
 
 
 def altered(store: Store, rows: Sequence[QuestionRow]) -> dict[str, CorruptRecord]:
     """Return by question why its row cannot be believed, for those of which that is so."""
     asked = {run_id: _asked(store, run_id) for run_id in dict.fromkeys(row.run_id for row in rows)}
-    return {row.question_id: _refusal(row) for row in rows if not _is_asked(row, asked[row.run_id])}
+    return {row.question_id: _refusal(row) for row in rows if row.body not in asked[row.run_id] or not _is_whole(row)}
 
 
 def _asked(store: Store, run_id: str) -> set[bytes]:
     return {line.body for line in store.records(run_id, chain="") if line.kind == QuestionAsked.kind}
 
 
-def _is_asked(row: QuestionRow, asked: set[bytes]) -> bool:
-    if row.body not in asked:
-        return False
+def _is_whole(row: QuestionRow) -> bool:
+    """Say whether what stands in the row's columns is what its body says."""
     try:
         q = decode_record(QuestionAsked.kind, row.body)
     except (KeyError, TypeError, ValueError, RecursionError):

@@ -244,14 +244,20 @@ class Store(Protocol):
     def questions(self, run_id: str | None = None, *, closed: bool = False) -> list[QuestionRow]:
         """Return open questions (with closed=True all), oldest first, of one run or of all."""
 
+    def question(self, question_id: str) -> QuestionRow | None:
+        """Return one question, open or not, without reading the others; None when there is none."""
+
+    def asks(self, run_id: str, body: bytes) -> bool:
+        """Say whether a record of the task's own chain is a question of exactly this content."""
+
     def answer(self, answer: AnswerRow) -> AnswerRow:
         """Record an answer without a lease; return it. If another one has its place, return that and record nothing.
 
         One with place 0 has no place to lose: it is kept for the audit. Crash: as if not given, or given.
         """
 
-    def answers(self, run_id: str) -> list[AnswerRow]:
-        """Return all answers of a run, accepted ones and later ones, oldest first."""
+    def answers(self, run_id: str, question_id: str | None = None) -> list[AnswerRow]:
+        """Return all answers of a run, or to one of its questions, accepted ones and later ones, oldest first."""
 
     def cancel(self, asked: CancelRow) -> None:
         """Ask a run to end, without a lease. The first request stands. Crash: asked or not asked."""

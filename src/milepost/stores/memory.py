@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from milepost.errors import LeaseLost, QuestionUnknown, StoreUnavailable
-from milepost.records.model import ENDED, RunStatus
+from milepost.records.model import ENDED, QuestionAsked, RunStatus
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
@@ -229,6 +229,13 @@ class MemoryStore:
             found = list(self._questions.values())
         return [q for q in found if run_id in (None, q.run_id) and (closed or not q.closed)]
 
+    def question(self, question_id: str) -> QuestionRow | None:
+        with self._lock:
+            return self._questions.get(question_id)
+
+    def asks(self, run_id: str, body: bytes) -> bool:
+        return any(line.body == body for line in self.records(run_id, chain="") if line.kind == QuestionAsked.kind)
+
     def answer(self, answer: AnswerRow) -> AnswerRow:
         """Record an answer; return it, or the one in its place. Raises: QuestionUnknown."""
         with self._lock:
@@ -242,9 +249,10 @@ class MemoryStore:
                 self._answers.append(answer)
             return standing or answer
 
-    def answers(self, run_id: str) -> list[AnswerRow]:
+    def answers(self, run_id: str, question_id: str | None = None) -> list[AnswerRow]:
         with self._lock:
-            return [answer for answer in self._answers if answer.run_id == run_id]
+            found = [answer for answer in self._answers if answer.run_id == run_id]
+        return [answer for answer in found if question_id in (None, answer.question_id)]
 
     def cancel(self, asked: CancelRow) -> None:
         with self._lock:

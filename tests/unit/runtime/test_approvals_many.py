@@ -70,6 +70,20 @@ def test_all_items_are_asked_about_before_any_is_sent(desk: Desk, provider: Prov
     assert len(provider.ledger) == MANY
 
 
+def test_an_answer_reads_its_own_question_only(desk: Desk, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thousand answers took a minute while each of them read two thousand questions."""
+    with pytest.raises(ApprovalNeeded):
+        run(desk, posting_all(provider, 3))
+    asked = desk.questions
+
+    def read_all(*args: object, **more: object) -> list[object]:
+        raise AssertionError("all of them are read")
+
+    monkeypatch.setattr(desk.store, "questions", read_all)
+    for question in asked:
+        says(desk, ADA, "approve", of=question)
+
+
 @plans
 def test_one_at_a_time_asks_about_all_as_well(desk: Desk, provider: Provider, plan_of: Any) -> None:
     with pytest.raises(ApprovalNeeded):

@@ -43,7 +43,7 @@ def gather(console: Console, link: Asked) -> dict[str, Any]:
 
 def question_data(console: Console, row: QuestionRow) -> dict[str, Any]:
     """Return a question as its page and the inbox show it; evidence that was altered is told, the rest shown."""
-    answers = [a for a in console.store.answers(row.run_id) if a.question_id == row.question_id]
+    answers = console.store.answers(row.run_id, row.question_id)
     settled = settling(row, answers)
     found = {
         **question_object(row),

@@ -181,6 +181,16 @@ SELECT q.question_id, r.run_id, q.kind, q.path, q.sentence, q.asked_at, q.body, 
 FROM questions q JOIN runs r ON r.number = q.run
 WHERE (:run_id IS NULL OR r.run_id = :run_id) AND (:closed OR q.closed = 0) ORDER BY q.number
 
+-- name: question
+-- One question, open or not.
+SELECT q.question_id, r.run_id, q.kind, q.path, q.sentence, q.asked_at, q.body, q.closed
+FROM questions q JOIN runs r ON r.number = q.run WHERE q.question_id = ?
+
+-- name: question_asked
+-- Whether a run's journal asks exactly this, in the task's own chain.
+SELECT 1 FROM runs r CROSS JOIN journal j ON j.run = r.number
+WHERE r.run_id = ? AND j.chain = '' AND j.kind = 'question_asked' AND j.body = ? LIMIT 1
+
 -- name: question_known
 -- Whether there is a question of this id in this run.
 SELECT 1 FROM questions q JOIN runs r ON r.number = q.run WHERE q.question_id = ? AND r.run_id = ?
@@ -203,6 +213,13 @@ SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a
   a.seal, a.request, a.door, a.role
 FROM runs r JOIN questions q ON q.run = r.number JOIN answers a ON a.question_id = q.question_id
 WHERE r.run_id = ? ORDER BY a.number
+
+-- name: answers_to_question
+-- The answers to one question of a run, oldest first.
+SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.place,
+  a.seal, a.request, a.door, a.role
+FROM questions q JOIN runs r ON r.number = q.run JOIN answers a ON a.question_id = q.question_id
+WHERE q.question_id = ? AND r.run_id = ? ORDER BY a.number
 
 -- ── claims ──
 

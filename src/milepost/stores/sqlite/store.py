@@ -201,13 +201,26 @@ class SqliteStore:
         found = self._reader.all("read questions", SQL["questions"], {"run_id": run_id, "closed": closed})
         return [rows.question(row) for row in found]
 
+    def question(self, question_id: str) -> QuestionRow | None:
+        """Return one question, open or not, None when there is none."""
+        row = self._reader.one("read question", SQL["question"], (question_id,))
+        return None if row is None else rows.question(row)
+
+    def asks(self, run_id: str, body: bytes) -> bool:
+        """Say whether a record of the task's own chain is a question of exactly this content."""
+        return self._reader.one("read journal", SQL["question_asked"], (run_id, body)) is not None
+
     def answer(self, answer: AnswerRow) -> AnswerRow:
         """Record an answer; return the one that stands. Crash: as if not given, or given. Raises: QuestionUnknown."""
         return inbox.answer(self._writer, answer)
 
-    def answers(self, run_id: str) -> list[AnswerRow]:
-        """Return all answers of a run, first ones and later ones, oldest first."""
-        return [rows.answer(row) for row in self._reader.all("read answers", SQL["answers"], (run_id,))]
+    def answers(self, run_id: str, question_id: str | None = None) -> list[AnswerRow]:
+        """Return all answers of a run, or to one of its questions, first ones and later ones, oldest first."""
+        if question_id is None:
+            found = self._reader.all("read answers", SQL["answers"], (run_id,))
+        else:
+            found = self._reader.all("read answers", SQL["answers_to_question"], (question_id, run_id))
+        return list(map(rows.answer, found))
 
     def cancel(self, asked: CancelRow) -> None:
         """Ask a run to end; the first request stands. Crash: asked or not asked."""
