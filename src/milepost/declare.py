@@ -17,7 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from milepost.errors import BadOption
+from milepost.errors import BadName, BadOption
 from milepost.protocol.approving import approving
 from milepost.protocol.keys import checked_step_name
 from milepost.protocol.limits import Limits
@@ -33,6 +33,8 @@ from milepost.records.codec import Codec
 
 Function = Callable[..., Any]
 _WHY = ("", "expensive", "depended_on", "review")
+OWN_TASKS = "milepost-"
+"""Begins the names of Milepost's own tasks, such as those that keep comparisons and promotions."""
 _SHORT = 12
 """Hex digits of a digest kept as a version."""
 
@@ -155,7 +157,7 @@ def task_spec(
         )
     if limits is not None and not isinstance(limits, Limits):
         raise BadOption(where=f"{where}, limits=", reason=f"expected Limits(…), found {limits!r}")
-    checked = checked_step_name("task", name or function.__name__)
+    checked = _task_name(function, name)
     own = _code_versions(function, version)
     return TaskSpec(
         name=checked,
@@ -174,6 +176,19 @@ def task_spec(
         limits=limits,
         options={"instructions": str(instructions) if isinstance(instructions, Path) else None, "model": model},
     )
+
+
+def _task_name(function: Function, name: str | None) -> str:
+    """Return the name of a task. Ours are kept from others: what they recorded lets tasks run live."""
+    checked = checked_step_name("task", name or function.__name__)
+    if checked.startswith(OWN_TASKS) and function.__module__.partition(".")[0] != "milepost":
+        raise BadName(
+            what="task",
+            name=checked,
+            reason=f"names that begin with {OWN_TASKS!r} are kept for Milepost's own tasks",
+            hint="Give the task another name=.",
+        )
+    return checked
 
 
 # ── what steps and effects have in common ───────────────────────────────────────────────────────────

@@ -213,7 +213,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     on_version_change: "record" notes changed versions and goes on, "ask" asks a person. limits: what one run may use
     before a person is asked. reads: what its code may reach in a shadow run. shadow_first: so many shadow runs in a row
-    must agree, each to the share `agreement`, and a person promote it, before it runs live.
+    must agree, each to the share `agreement`, and a person promote it, before it runs live; only as it was promoted.
     Raises: BadOption, BadName, NotEncodable, at declaration.
     """
     decorator = _TaskDecorator(options)

@@ -17,7 +17,7 @@ from milepost.declare import step_spec
 from milepost.errors import CorruptRecord
 from milepost.protocol import decide as rules
 from milepost.protocol.call import Call
-from milepost.protocol.decide import SourceCheck, VersionCheck, World, decide
+from milepost.protocol.decide import SourceCheck, World, decide
 from milepost.protocol.failure import error_record
 from milepost.protocol.findings import findings
 from milepost.protocol.limits import Limits
@@ -26,6 +26,7 @@ from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import CHOICES, ask
 from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.protocol.step import step
+from milepost.protocol.versions import VersionCheck
 from milepost.records import model as m
 from milepost.records.rows import AnswerRow, CancelRow
 

@@ -47,13 +47,10 @@ class View:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep_looking, name="milepost-view", daemon=True)
         self._said_stopping = False
-        self._promotion: str | None = None  # that let the run begin just now
 
     def watch(self, record: Record) -> None:
         """Hear of a record that is durable now."""
         self.seen.hear(record)
-        if isinstance(record, RunStarted):
-            self._promotion = record.promotion
         self._said(record)
 
     def waiting(self, moment: str, reason: str) -> None:
@@ -64,11 +61,7 @@ class View:
     def _said(self, record: Record) -> None:
         if not isinstance(record, _NOT_SAID):
             path = getattr(record, "path", "")
-            note(f"  {path}: {self._summary(record)}" if path else f"  {self._summary(record)}")
-
-    def _summary(self, record: Record) -> str:
-        not_as = self._promotion is not None and isinstance(record, VersionsNoted)
-        return f"not as it was promoted ({self._promotion}): {summary(record)}" if not_as else summary(record)
+            note(f"  {path}: {summary(record)}" if path else f"  {summary(record)}")
 
     def _said_waiting(self, moment: str, reason: str) -> None:
         note(f"  waits until {clock_time(moment)}: {reason}")
@@ -102,10 +95,10 @@ class Drawn(View):
         self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
 
     def _said(self, record: Record) -> None:
-        """Say above what is drawn what nobody would miss there: that it is not what ran before, or was promoted."""
+        """Say above what is drawn what nobody would miss there: that it is not what ran before."""
         if isinstance(record, VersionsNoted):
             with suppress(*UNWRITABLE):
-                self._live.console.print(inert(f"  {self._summary(record)}"), markup=False, highlight=False)
+                self._live.console.print(inert(f"  {summary(record)}"), markup=False, highlight=False)
 
     def _said_waiting(self, moment: str, reason: str) -> None:
         return None

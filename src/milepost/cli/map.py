@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import click
@@ -13,6 +12,7 @@ from milepost.cli.options import json_option
 from milepost.cli.output import emit, say
 from milepost.protocol.spec import EffectSpec, StepSpec
 from milepost.runtime.registry import declared_calls
+from milepost.runtime.role import named_calls
 
 
 @click.command("map")
@@ -30,7 +30,7 @@ def command(target: str, as_json: bool) -> int:
     """
     task = load_task(target)
     calls = declared_for(task)
-    order = {id(spec): number for number, spec in enumerate(_specs_named_by(task.spec.function), 1)}
+    order = {id(spec): number for number, spec in enumerate(named_calls(task.spec.function), 1)}
     found = {
         **task_object(task.spec),
         "calls": [{**call_object(call), "named_at": order.get(id(call))} for call in calls],
@@ -47,45 +47,9 @@ def declared_for(task: AnyTask) -> list[StepSpec | EffectSpec]:
     """Return the steps and effects of the task's module, and those its body names from other modules."""
     function: Any = task.spec.function
     found = {id(spec): spec for spec in declared_calls(function.__module__)}
-    for spec in _specs_named_by(function):
+    for spec in named_calls(function):
         found.setdefault(id(spec), spec)
     return list(found.values())
-
-
-def _specs_named_by(function: Any) -> list[StepSpec | EffectSpec]:
-    """Return the steps and effects a body names, in its order, each followed by what its own body names.
-
-    Plain functions that are named are looked into as well; nothing is looked into twice.
-    """
-    found: list[StepSpec | EffectSpec] = []
-    _add_named(function, found, set())
-    return found
-
-
-def _add_named(body: Any, found: list[StepSpec | EffectSpec], seen: set[int]) -> None:
-    if id(body) in seen or not isinstance(body, FunctionType):
-        return
-    seen.add(id(body))
-    for value in _named_by(body):
-        spec = getattr(value, "spec", None)
-        if not isinstance(spec, (StepSpec, EffectSpec)):
-            _add_named(value, found, seen)
-        elif all(spec is not other for other in found):
-            found.append(spec)
-            _add_named(spec.function, found, seen)
-
-
-def _codes(code: CodeType) -> list[CodeType]:
-    """Return the code of a body and of the functions inside it."""
-    return [code, *(inner for const in code.co_consts if isinstance(const, CodeType) for inner in _codes(const))]
-
-
-def _named_by(function: FunctionType) -> list[Any]:
-    """Return what a body's global names, and attributes of modules it names, stand for."""
-    names = {name: None for code in _codes(function.__code__) for name in code.co_names}
-    there = [function.__globals__[name] for name in names if name in function.__globals__]
-    inside = [getattr(m, name, None) for m in there if isinstance(m, ModuleType) for name in names]
-    return [*there, *inside]
 
 
 def _say(found: dict[str, Any]) -> None:

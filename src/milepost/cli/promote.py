@@ -19,8 +19,9 @@ def command(target: str, as_json: bool) -> int:
     """Turn a task from shadow to live, when its shadow runs agreed often enough and a person approves.
 
     The case is what `milepost shadow report … --keep` kept about shadow runs of the task as it is now. It is put to a
-    person as a question (exit status 4); once that is approved, the same command finishes. What is recorded, and who
-    approved it, is a run like any other: `milepost show`, `verify`, `audit`.
+    person as a question (exit status 4); once that is approved, the same command finishes, if the case still holds. It
+    lets live what `milepost map` prints now, no other role. What is recorded, and who approved it, is a run like any
+    other: `milepost show`, `verify`, `audit`.
 
     \b
     Example:

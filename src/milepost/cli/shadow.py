@@ -27,9 +27,9 @@ CELL_MAX = 60
 @click.command("shadow")
 @click.argument("what", type=click.Choice(["report"]))
 @click.argument("run_id", metavar="[RUN]", required=False, type=RUN)
-@click.option("--against", metavar="FILE|RUN", help="A CSV or JSON-lines file, or a run, that says what was done.")
+@click.option("--against", metavar="FILE|RUN", help="A CSV or JSON-lines file, or a live run, that says what was done.")
 @click.option("--on", "fields", multiple=True, metavar="FIELD", help="A field that names one write; may be repeated.")
-@click.option("--effect", default="", help="Only writes of this effect.")
+@click.option("--effect", default="", help="Only writes of this effect; what leaves others out promotes nothing.")
 @click.option("--keep", is_flag=True, help="Keep the comparison in the store: what `milepost promote` rests on.")
 @click.option("--task", "task", help="All shadow runs of this task over time, from the comparisons that were kept.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
@@ -74,6 +74,8 @@ def _one(
     if keep:
         found["comparison_id"] = keep_report(store, made)
         note(f"kept as run {found['comparison_id']}")
+        if made.left_out:
+            note(f"it does not count for a promotion: not compared: {', '.join(made.left_out)}")
     if form == "json":
         emit(found)
     elif form == "csv":
@@ -90,7 +92,10 @@ def _say(found: dict[str, Any]) -> None:
         say(f"{counted(found['would_count'], 'write')} would have been made; --against FILE|RUN compares them")
     else:
         on = f", matched by {', '.join(found['on'])}" if found["on"] else ""
+        on = f", effect {found['effect']} only{on}" if found["effect"] else on
         say(f"against {against['name']}{on}: {_counts(found['counts'])}; {_rate(found['agreement'])}")
+    if found["left_out"]:
+        say(f"not compared, effects: {', '.join(found['left_out'])}")
     for name, side in (("fields_only_here", "only in the run"), ("fields_only_there", "only in what was done")):
         if found[name]:
             say(f"not compared, {side}: {', '.join(found[name])}")
@@ -148,7 +153,7 @@ def _runs(found: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     for run in found["runs"]:
         counts = run["counts"] or {}
         numbers = (str(counts.get(name, "")) for name in ("agreed", "different", "missed", "extra"))
-        stands = run["status"] if run["stands"] in (None, True) else "changed since it was compared"
+        stands = run["void"] or run["status"]
         rate = "not compared" if run["counts"] is None else _rate(run["agreement"]).removeprefix("agreement ")
         yield (run["run_id"], clock_time(run["started_at"]), stands, run["against"] or "", *numbers, rate)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from milepost.protocol.limits import Limits
 from milepost.protocol.snapshot import Snapshot
@@ -11,6 +11,9 @@ from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.frozen import slotted
 from milepost.records.naming import body_of
+
+if TYPE_CHECKING:
+    from milepost.protocol.role import Promoted
 
 S = TypeVar("S", StepSpec, EffectSpec)
 
@@ -39,6 +42,7 @@ class Call(Generic[S]):
     paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
     looked_up: object = None
     limits: Limits | None = None  # of the task
+    promoted: Promoted | None = None  # what its task was promoted as, in a live run that needs it
     planned: tuple[dict[str, Any], bytes, Sequence[dict[str, Any]]] | None = None  # the plan's own, where it was edited
     elsewhere: str | None = None  # path under which the same effect and key= was applied
 

@@ -18,9 +18,9 @@ from milepost.protocol.outcomes import Found, NotFound
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import ask, listed, short
 from milepost.protocol.snapshot import Snapshot, parse_time
-from milepost.protocol.spec import changed_versions
 from milepost.protocol.state import EffectState, Send
 from milepost.protocol.used import first_reached
+from milepost.protocol.versions import SINCE_PROMOTION, VersionCheck, accepted_role, difference_of
 from milepost.protocol.within import limit_question
 from milepost.records.frozen import frozen, slotted
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
@@ -49,16 +49,6 @@ class SourceCheck:
         return [*([self.writer] if self.writer is not None else []), *self.readers]
 
 
-@frozen
-class VersionCheck:
-    """One version that differs: of the task ('') or of a step."""
-
-    path: str
-    old: Mapping[str, str]
-    new: Mapping[str, str]
-    since: str = "the start"
-
-
 @slotted
 class World:
     """What the world says now. None means: not asked yet."""
@@ -76,7 +66,7 @@ class World:
     lookups: Mapping[str, object] | None = None  # effect path -> Found | NotFound | CannotTell
     versions: Sequence[VersionCheck] | None = None
     ask_on_version_change: bool = False
-    promotion: Mapping[str, str] | None = None  # of a first start: the task's versions when it was promoted
+    promotion: VersionCheck | None = None  # in what the task's role is another than the promoted one
     limits: Limits | None = None  # of the task
 
 
@@ -329,11 +319,10 @@ def _cancelled(s: Snapshot, w: World, open_intents: Sequence[tuple[EffectState, 
 def _versions(s: Snapshot, w: World) -> Decision | None:
     if w.versions is None:
         return LookAtVersions()
-    changed = list(w.versions)
-    if not changed:
-        return None
-    if not w.ask_on_version_change or _accepted(s, changed):
-        return NoteVersions(changed)
+    noted = [c for c in w.versions if c.of != SINCE_PROMOTION]
+    changed = must_be_asked(w)
+    if not changed or _accepted(s, changed):
+        return NoteVersions(noted) if noted else None
     steps = [c.path for c in changed if c.path] or sorted(p for p, x in s.steps.items() if x.verified)
     return AskPerson(
         ask(
@@ -343,13 +332,23 @@ def _versions(s: Snapshot, w: World) -> Decision | None:
             at=w.at,
             path="",
             sentence=(
-                f"Versions changed since {listed(steps) or changed[0].since}: "
-                f"{listed([difference_of(c) for c in changed])}."
+                f"Versions changed since {_since(changed, steps)}: {listed([difference_of(c) for c in changed])}."
             ),
-            evidence=[{"of": c.path or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
-            about={"steps": steps, "new": {c.path: dict(c.new) for c in changed}},
+            evidence=[{"of": c.of or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
+            about={"steps": steps, "new": {c.of: dict(c.new) for c in changed}},
         )
     )
+
+
+def _since(changed: Sequence[VersionCheck], steps: Sequence[str]) -> str:
+    found = [listed(steps)] if steps and any(c.of != SINCE_PROMOTION for c in changed) else []
+    found += [SINCE_PROMOTION] if any(c.of == SINCE_PROMOTION for c in changed) else []
+    return " and ".join(found) or changed[0].since
+
+
+def must_be_asked(w: World) -> list[VersionCheck]:
+    """Return the changes that a person has to accept: where the task says so, and always what was promoted."""
+    return [c for c in w.versions or () if w.ask_on_version_change or c.of == SINCE_PROMOTION]
 
 
 def _accepted(s: Snapshot, changed: Sequence[VersionCheck]) -> bool:
@@ -357,12 +356,9 @@ def _accepted(s: Snapshot, changed: Sequence[VersionCheck]) -> bool:
     for question, _ in s.answered.values():
         if question.question_kind == QuestionKind.VERSIONS_CHANGED:
             accepted.update(question.about.get("new", {}))
-    return all(accepted.get(c.path) == dict(c.new) for c in changed)
-
-
-def difference_of(check: VersionCheck) -> str:
-    """Say what differs in one version, behind the step it is of."""
-    return (f"{check.path}: " if check.path else "") + changed_versions(check.old, check.new)
+    return all(
+        accepted_role(s, c.new) if c.of == SINCE_PROMOTION else accepted.get(c.path) == dict(c.new) for c in changed
+    )
 
 
 # ── 6 bound ─────────────────────────────────────────────────────────────────────────────────────────

@@ -125,6 +125,10 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
         if call.elsewhere is not None:
             yield from _ask_elsewhere(call, call.elsewhere)
     state = call.effect
+    if call.promoted is not None and (state is None or not state.finished):
+        from milepost.protocol.role import as_promoted  # here: few tasks need one
+
+        yield from as_promoted(call, call.promoted)
     if call.spec.scope == "task" and (state is None or not state.finished or state.sends_anew(request.digest)):
         yield from settle_claim(call, str(request.key), request.digest)
 

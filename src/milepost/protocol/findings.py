@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from milepost.protocol.decide import World, asked_about_going_back, difference_of
+from milepost.protocol.decide import World, asked_about_going_back, must_be_asked
 from milepost.protocol.doubt import foreseen
 from milepost.protocol.ops import Moment
 from milepost.protocol.policy import RESUMES_MAX
@@ -14,6 +14,7 @@ from milepost.protocol.questions import counted, listed
 from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.used import uses
+from milepost.protocol.versions import difference_of
 from milepost.records.model import ENDED, RunStatus
 
 
@@ -74,10 +75,10 @@ def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> 
 
 
 def _versions_line(w: World) -> Finding:
-    changed = [difference_of(c) for c in w.versions or ()]
+    changed, asked = [difference_of(c) for c in w.versions or ()], must_be_asked(w)
     if not changed:
         return Finding(4, "Versions", "ok", "instructions, tools, model and code are as recorded")
-    state = "ask" if w.ask_on_version_change else "ok"
+    state = "ask" if asked else "ok"
     return Finding(4, "Versions", state, f"{'would ask' if state == 'ask' else 'would be noted'}: {listed(changed)}")
 
 

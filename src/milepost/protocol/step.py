@@ -178,6 +178,10 @@ def _attempt(call: Call[StepSpec]) -> Steps[Kept | None]:
 
     Crash: a start without an end, counted; the next resume starts the step again.
     """
+    if call.promoted is not None:
+        from milepost.protocol.role import as_promoted  # here: few tasks need one
+
+        yield from as_promoted(call, call.promoted)
     attempt = yield from _start(call)
     read = [*call.paths, *call.spec.sources]
     before: Observations = (yield Observe(read)) if read else []

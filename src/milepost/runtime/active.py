@@ -26,6 +26,8 @@ from milepost.stores.contract import LEASE_S, Lease, Store
 if TYPE_CHECKING:
     import asyncio
 
+    from milepost.protocol.role import Promoted
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -85,10 +87,18 @@ class ActiveRun:
         self._going: set[asyncio.Task[None]] = set()
         self.unread: frozenset[str] = frozenset()  # bodies verified when the run was opened: chains not read
         self.finished_here: set[str] = set()
+        self.promoted: Promoted | None = None  # what a live run was promoted as, where its task asks for that
         self.pace: Pacing | None = None  # the places kept for sends under a rate
         self.asked_before = frozenset(self.snapshot.questions)  # open when the run was taken up, answered or not
         self._asked_once: set[str] = set()
         self._indexed = False  # applied effects of unread bodies are known by name and key
+
+    @property
+    def needs_promotion(self) -> bool:
+        """Say whether this goes on as what was promoted: a live run whose task asks for that, or did when it began."""
+        started = self.snapshot.started
+        began_under = started.promotion if started is not None else None
+        return not self.snapshot.is_shadow and (bool(self.task.shadow_first) or began_under is not None)
 
     @property
     def is_of_this_process(self) -> bool:

@@ -21,6 +21,7 @@ from milepost.runtime.journal import Journal
 from milepost.runtime.leases import me
 from milepost.runtime.looking import Reached
 from milepost.runtime.opening import Opened, went_back
+from milepost.runtime.promoted import going_on
 from milepost.runtime.registry import spec_of
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.start import root_call, take_up, world_of
@@ -41,7 +42,9 @@ def check_run(task: TaskSpec, run_id: str, store: Store, options: RunOptions) ->
     run, call = _looking(task, opened, store, options, clock)
     try:
         world.sources = drive(check_sources(run.snapshot), run, call)
-        world.versions = check_versions(run.snapshot, task.versions())
+        if run.needs_promotion:
+            run.promoted, world.promotion = going_on(run)
+        world.versions = check_versions(run.snapshot, task.versions(), promotion=world.promotion)
         following = "" if opened.row.progress.status in ENDED or run.snapshot.questions else _following(run, call)
     except MilepostError as error:
         following = f"{type(error).code}: {error}"

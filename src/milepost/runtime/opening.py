@@ -17,13 +17,13 @@ from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMiss
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.unread import fold_start_unread
 from milepost.records.frozen import slotted
-from milepost.records.model import QuestionAsked, Record, RunResumed, StepStarted, StepVerified
+from milepost.records.model import QuestionAsked, Record, RunResumed, RunStatus, StepStarted, StepVerified
 from milepost.records.naming import parts_of
 from milepost.records.rows import AnswerRow
 from milepost.records.seal import Place, Sealed, Sealer, key_name
 from milepost.records.written import decode_record
 from milepost.runtime.witness import Witness
-from milepost.stores.contract import Head, RunRow, Store, StoredRecord
+from milepost.stores.contract import Head, NewRun, Progress, RunRow, Store, StoredRecord
 
 _FEW = frozenset((RunResumed.kind, QuestionAsked.kind))
 UNSET_KEY = "Unset MILEPOST_SEAL_KEY for this run: it was started without a key, and goes on without one."
@@ -52,6 +52,12 @@ class Opened:
     @property
     def head(self) -> Head:
         return self.row.head
+
+
+def row_of_new(new: NewRun) -> RunRow:
+    """Return the row of a run that was created just now, as the store would."""
+    progress, head = Progress(RunStatus.RUNNING, new.at), Head(0, b"")
+    return RunRow(new.run_id, new.task, new.family, new.seal_name, new.at, progress, head, held=None)
 
 
 def row_of(store: Store, run_id: str) -> RunRow:

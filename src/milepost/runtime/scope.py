@@ -146,6 +146,7 @@ class Scope:
             permissions=run.task.permissions,
             lease_s=run.lease_s,
             limits=run.task.limits,
+            promoted=run.promoted,
             paths=self._sources(spec, bound) if spec.arguments.holds_paths else (),
             looked_up=run.looked_up.pop(path, None) if run.looked_up else None,
             elsewhere=run.elsewhere(spec, item_key, path) if isinstance(spec, EffectSpec) else None,

@@ -45,13 +45,13 @@ from milepost.runtime.journey import journey, resumed, take_up_answers
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
 from milepost.runtime.limiting import count_unread, declared_limits
-from milepost.runtime.opening import Opened, row_of, went_back
+from milepost.runtime.opening import Opened, row_of, row_of_new, went_back
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.trust import check_lease, read_trusted
 from milepost.runtime.witness import witness_of
 from milepost.sources import observe, of_path
-from milepost.stores.contract import Head, Lease, NewRun, Progress, RunRow, Store
+from milepost.stores.contract import Lease, NewRun, RunRow, Store
 
 PRUNED = "Choose another run id: that of a pruned run stays taken, its keys may be known to providers."
 
@@ -141,7 +141,7 @@ def _open(
         new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock), options.shadow)
         lease = store.create_run(new)
         if lease is not None:
-            return _first_start(task, lease, _row_of_new(new), inputs, encoded, store, options, clock)
+            return _first_start(task, lease, row_of_new(new), inputs, encoded, store, options, clock)
         if store.run(run_id) is None:
             raise RunEnded(run_id=run_id, status="pruned", hint=PRUNED)
     return _resume(task, run_id, inputs, encoded, store, options, clock)
@@ -151,12 +151,6 @@ def _encoded_inputs(task: TaskSpec, inputs: Inputs | None) -> bytes:
     if inputs is None:
         return b""
     return task.arguments.round_trip(task.arguments.bind(inputs.args, dict(inputs.kwargs)))
-
-
-def _row_of_new(new: NewRun) -> RunRow:
-    """Return the row of a run that was created just now, as the store would."""
-    progress, head = Progress(RunStatus.RUNNING, new.at), Head(0, b"")
-    return RunRow(new.run_id, new.task, new.family, new.seal_name, new.at, progress, head, held=None)
 
 
 def _first_start(
@@ -178,7 +172,7 @@ def _first_start(
     sealer = Sealer(lease.run_id, options.seal_key)
     opening = _opening(task, lease, Opened(row, sealer), store, options, clock)
     opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
-    opening.world.promotion = promotion.versions if promotion is not None else None
+    opening.run.promoted = promotion
     try:
         record, artifacts = _run_started(task, encoded, opening.run, promotion.run_id if promotion else None)
         opening.run.journal.append((record,), artifacts)
@@ -294,6 +288,10 @@ def _taken(
 def _going_on(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock) -> Opening:
     opening = _opening(task, lease, opened, store, options, clock)
     try:
+        if opening.run.needs_promotion:
+            from milepost.runtime.promoted import going_on
+
+            opening.run.promoted, opening.world.promotion = going_on(opening.run)
         take_up(opening.run, opening.call)
     except BaseException:
         _close(opening.run)

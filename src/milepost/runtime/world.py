@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-from milepost.protocol.decide import SourceCheck, VersionCheck
+from milepost.protocol.decide import SourceCheck
 from milepost.protocol.keys import name_in
 from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import WITHIN, compared_versions, label_of, own_versions
+from milepost.protocol.versions import VersionCheck
 from milepost.records.canonical import parse
 from milepost.records.frozen import slotted
 from milepost.records.model import OutputRecorded, Pointer, StepVerified
@@ -112,16 +113,12 @@ def kept_files(s: Snapshot) -> Steps[dict[str, dict[str, Any]]]:
     return found
 
 
-def check_versions(
-    s: Snapshot, now: Mapping[str, str], *, promotion: Mapping[str, str] | None = None
-) -> list[VersionCheck]:
+def check_versions(s: Snapshot, now: Mapping[str, str], *, promotion: VersionCheck | None = None) -> list[VersionCheck]:
     """Return the versions that differ: of the task, and of each verified step whose code is declared here.
 
-    `promotion`: the task's versions when it was promoted, for the first start that rests on it.
+    `promotion`: in what the task's role is another than the promoted one.
     """
-    found: list[VersionCheck] = []
-    if promotion is not None and dict(promotion) != dict(now):
-        found.append(VersionCheck("", dict(promotion), dict(now), since="the promotion"))
+    found = [promotion] if promotion is not None else []
     if dict(s.versions) != dict(now):
         found.append(VersionCheck("", dict(s.versions), dict(now)))
     known: dict[tuple[str, ...], tuple[dict[str, str], dict[str, str]]] = {}

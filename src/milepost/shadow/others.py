@@ -29,6 +29,8 @@ class Other(NamedTuple):
     name: str
     digest: str
     writes: list[Write]
+    run_id: str = ""  # "" for a file
+    is_shadow: bool = False
 
 
 def other_side(store: Store, against: str) -> Other:
@@ -37,7 +39,7 @@ def other_side(store: Store, against: str) -> Other:
     if path.suffix.lower() in (".csv", ".jsonl", ".ndjson") or path.is_file():
         return _file(path)
     opened = opened_whole(store, against)
-    return Other(f"run {against}", opened.head.seal.hex(), writes_of(store, opened))
+    return Other(f"run {against}", opened.head.seal.hex(), writes_of(store, opened), against, opened.row.shadow)
 
 
 def opened_whole(store: Store, run_id: str) -> Opened:

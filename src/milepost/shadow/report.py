@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from milepost.errors import MisuseError
+from milepost.protocol.role import Role, calls_of
 from milepost.runtime.opening import Opened
 from milepost.shadow.comparing import Line, Stands, alone, as_named, compare, matching_fields, one_sided
 from milepost.shadow.others import Other, opened_whole, other_side, writes_of
@@ -30,7 +31,9 @@ class Report:
     versions: dict[str, str]
     started_at: str
     status: str
+    calls: Role
     effect: str  # '' for all
+    left_out: Sequence[str]  # effects of either side that are not compared
     on: Sequence[str]
     against: Other | None
     lines: Sequence[Line]
@@ -58,6 +61,7 @@ class Report:
             "versions": self.versions,
             "head": self.head,
             "effect": self.effect,
+            "left_out": list(self.left_out),
             "against": {"name": self.against.name, "digest": self.against.digest} if self.against else None,
             "on": list(self.on),
             "would_count": sum(line.would is not None for line in self.lines),
@@ -85,17 +89,35 @@ def report(
     opened = opened_whole(store, run_id)
     if not opened.row.shadow:
         raise MisuseError(reason=f"run {run_id} is a live run: what it sent stands in `milepost show {run_id}`")
-    would = _of_effect(writes_of(store, opened), effect)
-    if against is None:
-        return _reported(opened, effect, (), None, alone(would))
-    other = other_side(store, against)
-    did = as_named(_of_effect(other.writes, effect, but_unnamed=True), would)
+    other = other_side(store, against) if against is not None else None
+    all_would, all_did = writes_of(store, opened), other.writes if other is not None else []
+    left_out = _left_out(run_id, effect, all_would, all_did)
+    would = _of_effect(all_would, effect)
+    if other is None:
+        return _reported(opened, effect, left_out, (), None, alone(would))
+    did = as_named(_of_effect(all_did, effect, but_unnamed=True), would)
     _check_effects(would, did, effect)
     fields = list(on) or matching_fields(would, did)
-    return _reported(opened, effect, fields, other, compare(would, did, fields))
+    return _reported(opened, effect, left_out, fields, other, compare(would, did, fields))
 
 
-def _reported(opened: Opened, effect: str, on: Sequence[str], other: Other | None, lines: Sequence[Line]) -> Report:
+def _left_out(run_id: str, effect: str, would: Sequence[Write], did: Sequence[Write]) -> list[str]:
+    """Return the effects besides the one that is asked for. Raises: MisuseError when neither side has that one."""
+    names = sorted({write.effect for write in (*would, *did)} - {""})
+    if effect and effect not in names:
+        found = ", ".join(names) or "none at all"
+        raise MisuseError(reason=f"no effect {effect!r} in run {run_id} or what it is compared with; there: {found}")
+    return [name for name in names if effect and name != effect]
+
+
+def _reported(
+    opened: Opened,
+    effect: str,
+    left_out: Sequence[str],
+    on: Sequence[str],
+    other: Other | None,
+    lines: Sequence[Line],
+) -> Report:
     started = opened.snapshot.started
     return Report(
         run_id=opened.row.run_id,
@@ -104,7 +126,9 @@ def _reported(opened: Opened, effect: str, on: Sequence[str], other: Other | Non
         versions=dict(started.versions) if started else {},
         started_at=opened.row.started_at,
         status=str(opened.row.progress.status),
+        calls=calls_of(opened.snapshot),
         effect=effect,
+        left_out=left_out,
         on=tuple(on),
         against=other,
         lines=lines,

@@ -1,0 +1,44 @@
+"""What changed in the versions of a task, a step or a promoted role, and what people accepted of it. Pure.
+
+Found by the runtime, judged by rule 4 of `decide`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.spec import changed_versions
+from milepost.records.frozen import frozen
+from milepost.records.model import QuestionKind
+
+SINCE_PROMOTION = "the promotion"
+
+
+@frozen
+class VersionCheck:
+    """One version that differs: of the task ('') or of a step."""
+
+    path: str
+    old: Mapping[str, str]
+    new: Mapping[str, str]
+    since: str = "the start"
+
+    @property
+    def of(self) -> str:
+        """Return what it is of: a step, '' for the task, or what the task's role was when it was promoted."""
+        return SINCE_PROMOTION if self.since == SINCE_PROMOTION else self.path
+
+
+def difference_of(check: VersionCheck) -> str:
+    """Say what differs in one version, behind the step it is of."""
+    return (f"{check.path}: " if check.path else "") + changed_versions(check.old, check.new)
+
+
+def accepted_role(s: Snapshot, new: Mapping[str, str]) -> bool:
+    """Say whether people accepted in this run that the role is another in exactly this."""
+    facts: dict[str, str] = {}
+    for question, _ in s.answered.values():
+        if question.question_kind == QuestionKind.VERSIONS_CHANGED:
+            facts.update(question.about.get("new", {}).get(SINCE_PROMOTION, {}))
+    return all(facts.get(name) == value for name, value in new.items())
