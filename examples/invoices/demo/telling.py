@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -101,22 +102,32 @@ class Teller:
         """Say what to type next."""
         self.say()
         self.say("[bold]Type next[/bold]")
+        milepost = escape(own_command())
         if kept is None:
             self.say(
-                "  milepost demo --keep        the same, and the folders stay; `milepost ui` shows them in a browser"
+                f"  {milepost} demo --keep        the same, and the folders stay; `milepost ui` shows them in a browser"
             )
-            self.say("  milepost demo --tamper      post one thing twice behind Milepost's back: the demo must fail")
-            self.say(f"  milepost map {escape(TARGET)}")
+            self.say(f"  {milepost} demo --tamper      post one thing twice behind Milepost's back: the demo must fail")
+            self.say(f"  {milepost} map {escape(TARGET)}")
             return
         self.say(f"  cd {escape(shlex.quote(str(kept.folder)))}")
-        self.say(
-            "  milepost ui                 all of it in a browser: the timeline with its five deaths, every effect"
-        )
-        self.say("  milepost runs               the runs of this store")
-        self.say(f"  milepost show {RUN}       what was done, by which versions, and where it was interrupted")
-        self.say(f"  milepost journal {RUN}    every record, the five deaths and the lookups among them")
-        self.say(f"  milepost verify {RUN}     that nobody has changed any of it since")
-        self.say(f"  milepost audit {RUN} --output month.html    one page for somebody else, who can check it")
+        for words, about in (
+            ("ui                ", "all of it in a browser: the timeline with its five deaths, every effect"),
+            ("runs              ", "the runs of this store"),
+            (f"show {RUN}      ", "what was done, by which versions, and where it was interrupted"),
+            (f"journal {RUN}   ", "every record, the five deaths and the lookups among them"),
+            (f"verify {RUN}    ", "that nobody has changed any of it since"),
+            (f"audit {RUN} --output month.html  ", "one page for somebody else, who can check it"),
+        ):
+            self.say(f"  {milepost} {words} {about}")
+
+
+def own_command() -> str:
+    """Return what runs this Milepost in the reader's shell: its name where a shell finds this one, else its path."""
+    beside, found = Path(sys.executable).with_name("milepost"), shutil.which("milepost")
+    if not beside.exists():
+        return f"{shlex.quote(sys.executable)} -m milepost"
+    return "milepost" if found is not None and Path(found).samefile(beside) else shlex.quote(str(beside))
 
 
 # ── the table ───────────────────────────────────────────────────────────────────────────────────────

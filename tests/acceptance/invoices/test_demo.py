@@ -16,6 +16,7 @@ from invoices.demo.books import Books, differences, read_books
 from invoices.demo.journal import Journal, read_journal
 from invoices.demo.places import Place, places_of
 from invoices.demo.stage import RUN, ChildFailed, Stage, staged
+from invoices.demo.telling import own_command
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 COUNT = 20
@@ -196,3 +197,19 @@ def _commands() -> list[str]:
         except OSError:  # it ended meanwhile
             continue
     return found
+
+
+def test_what_to_type_next_works_where_no_shell_finds_milepost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make demo` in a fresh clone: the program lies in .venv/bin, and nobody has activated that."""
+    beside = tmp_path / "bin dir" / "milepost"
+    beside.parent.mkdir()
+    monkeypatch.setattr(sys, "executable", str(beside.with_name("python")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert own_command() == f"'{beside.with_name('python')}' -m milepost"
+    beside.touch(mode=0o755)
+    assert own_command() == f"'{beside}'"
+    monkeypatch.setenv("PATH", str(beside.parent))
+    assert own_command() == "milepost"
+    (tmp_path / "milepost").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{beside.parent}")
+    assert own_command() == f"'{beside}'", "what the shell finds is another one"
