@@ -213,6 +213,8 @@ class LineCheck:
             check_entered(self._checked.heading.run_id, self._entered, self._answers)
         except CorruptRecord as error:
             raise self._absent(str(error.facts["record"]), str(error.facts["reason"])) from error
+        except UNREADABLE as error:
+            raise self._altered("an answer", f"it cannot be read: {type(error).__name__}: {error}") from error
 
     def _altered(self, what: object, reason: str) -> AuditAltered:
         return AuditAltered(file=self._file, line=self._number, what=what, reason=reason)

@@ -252,6 +252,21 @@ def test_a_line_of_any_shape_is_refused_and_breaks_nothing(files: Files, file: P
     refuses()
 
 
+@pytest.mark.parametrize("odd", [[], {}, [1]])
+def test_an_answer_with_a_list_for_a_name_is_refused_by_line(files: Files, file: Path, odd: object) -> None:
+    """The seals hold it back where there is a key; whoever has none must not see a bug of ours."""
+    name = sorted(json.loads(next(x for x in files["unkeyed", "jsonl"].splitlines() if b'"is":"answer"' in x))["row"])
+    for field in name:
+
+        def make_odd(content: dict[str, object], field: str = field) -> None:
+            if content["is"] == "answer":
+                content["row"][field] = odd  # type: ignore[index]
+
+        file.write_bytes(forged(files["unkeyed", "jsonl"], make_odd))
+        with pytest.raises((*REFUSED, AuditUnproven)):
+            proven_without_a_key(file)
+
+
 # ── corrupt, absent, cannot tell ────────────────────────────────────────────────────────────────────
 
 
