@@ -247,6 +247,29 @@ def test_a_status_that_the_journal_does_not_have_is_refused(scene: Scene, status
     assert_refused_by_name(scene, "its row in the list of runs", f"it says {status}, the journal says")
 
 
+@pytest.mark.parametrize(
+    ("column", "name", "value"),
+    [
+        ("status_at", "at", "2020-01-01T00:00:00.000000+00:00"),
+        ("verified_count", "verified_count", 99),
+        ("applied_count", "applied_count", 99),
+        ("next_action", "next_action", "pay everybody twice"),
+        ("detail", "detail", "all is well"),
+        ("cost", "cost", "0.01"),
+        ("tokens", "tokens", 7),
+    ],
+)
+def test_what_people_read_in_the_list_of_runs_is_proven_by_verify(
+    scene: Scene, column: str, name: str, value: object
+) -> None:
+    """A view that says another thing than the journal was written by somebody else."""
+    assert scene.complaints() == []
+    scene.change(f"UPDATE runs SET {column} = ? WHERE run_id = ?", value, RUN)
+    (said,) = scene.complaints()
+    assert "its row in the list of runs" in said
+    assert f"it says {name} {value!r}, the journal says" in said
+
+
 @pytest.mark.parametrize("status", ["failed", "running", "interrupted"])
 def test_an_end_that_the_row_denies_is_refused(scene: Scene, status: str) -> None:
     assert scene.resume() == REPORT

@@ -133,6 +133,7 @@ def test_a_second_answer_marked_as_the_one_that_stands_is_refused_by_the_store(s
         "UPDATE questions SET body = CAST(replace(CAST(body AS TEXT), 'never sent again', 'tried later') AS BLOB)",
         "UPDATE questions SET path = 'another'",
         "UPDATE questions SET kind = 'plan_changed'",
+        "UPDATE questions SET asked_at = '2020-01-01T00:00:00.000000+00:00'",
         "UPDATE questions SET question_id = 'q-other'",
         "DELETE FROM questions",
     ],

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from milepost.errors import CorruptRecord, RecordTooLarge
 from milepost.protocol.ops import Artifact
+from milepost.protocol.snapshot import Snapshot
 from milepost.records.frozen import frozen
 from milepost.records.model import (
     RECORD_SIZE_MAX,
@@ -102,7 +103,7 @@ class Journal:
                 self.lease.token,
                 stored,
                 self._head,
-                self._progress(last),
+                progress_of(self.snapshot, last),
                 [StoredArtifact(*a.pointer[:3], a.data) for a in artifacts] if artifacts else (),
                 self._questions(records),
                 [self.sealer.sealed(claim) for claim in claims] if claims else (),
@@ -217,14 +218,6 @@ class Journal:
         self.snapshot.apply(record)
         return StoredRecord(seq, chain, record.kind, body, seal)
 
-    def _progress(self, last: Record) -> Progress:
-        s = self.snapshot
-        status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
-        detail = _detail(last) if isinstance(last, RunEnded) else ""
-        cost = str(s.used.cost) if s.used.cost else ""
-        done = s.verified_count, s.applied_count, s.next_action
-        return Progress(status, last.at, *done, detail[:300], cost, s.used.tokens)
-
     def _questions(self, records: Sequence[Record]) -> Sequence[QuestionRow]:
         """Return the rows of questions that records ask, and of those they answer or leave without one."""
         if _ABOUT_QUESTIONS.isdisjoint(map(type, records)):
@@ -256,6 +249,16 @@ class Journal:
 
 
 _ABOUT_QUESTIONS: frozenset[type[Record]] = frozenset((QuestionAsked, AnswerEntered, RunEnded))
+
+
+def progress_of(s: Snapshot, last: Record) -> Progress:
+    """Return what the list of runs shows for what a journal says up to its last record."""
+    status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
+    detail = _detail(last) if isinstance(last, RunEnded) else ""
+    cost = str(s.used.cost) if s.used.cost else ""
+    return Progress(
+        status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300], cost, s.used.tokens
+    )
 
 
 def _detail(ended: RunEnded) -> str:

@@ -37,7 +37,8 @@ def _is_whole(row: QuestionRow) -> bool:
     except (KeyError, TypeError, ValueError, RecursionError):
         return False
     assert isinstance(q, QuestionAsked)
-    return (row.question_id, row.kind, row.path, row.sentence) == (q.question_id, q.question_kind, q.path, q.sentence)
+    shows = (row.question_id, row.kind, row.path, row.sentence, row.asked_at)
+    return shows == (q.question_id, q.question_kind, q.path, q.sentence, q.at)
 
 
 def _refusal(row: QuestionRow) -> CorruptRecord:

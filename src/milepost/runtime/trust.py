@@ -88,7 +88,8 @@ def check_questions(store: Store, opened: Opened) -> None:
         row = shown.get(q.question_id)
         if row is None:
             raise _corrupt(opened, f"question {q.question_id}", "the inbox does not have it")
-        if (row.kind, row.path, row.sentence, row.body) != (q.question_kind, q.path, q.sentence, line.body):
+        shows = (row.kind, row.path, row.sentence, row.asked_at, row.body)
+        if shows != (q.question_kind, q.path, q.sentence, q.at, line.body):
             raise _corrupt(opened, f"question {q.question_id}", "the inbox shows another one than the journal asks")
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from milepost.errors import CorruptRecord, MilepostError, RefusedError, UnavailableError
 from milepost.protocol.questions import counted
 from milepost.records.model import AnswerEntered
+from milepost.runtime.journal import progress_of
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot, went_back
 from milepost.runtime.proof import check_entered
-from milepost.runtime.trust import check_cancel, check_questions, check_row, files_listed, pointers, status_of
+from milepost.runtime.trust import check_cancel, check_questions, check_row, files_listed, pointers
 from milepost.runtime.witness import witness_of
-from milepost.stores.contract import Store
+from milepost.stores.contract import Progress, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +93,11 @@ def _row(opened: Opened) -> str:
     if s.started is not None:
         check_row(opened)
     check_cancel(opened)
-    expected = (status_of(s), s.verified_count, s.applied_count)
-    if opened.records and (shown.status, shown.verified_count, shown.applied_count) != expected:
-        found = f"{shown.status}, {shown.verified_count} verified, {shown.applied_count} applied"
-        raise CorruptRecord(
-            run_id=opened.row.run_id,
-            record="its row in the list of runs",
-            reason=f"it says {found}, the journal says {expected[0]}, {expected[1]} verified, {expected[2]} applied",
-        )
+    sealed = progress_of(s, opened.records[-1][1]) if opened.records else shown
+    odd = next((name for name in Progress._fields if getattr(shown, name) != getattr(sealed, name)), None)
+    if odd is not None:
+        said = f"it says {odd} {getattr(shown, odd)!r}, the journal says {getattr(sealed, odd)!r}"
+        raise CorruptRecord(run_id=opened.row.run_id, record="its row in the list of runs", reason=said)
     return f"its row says {shown.status}, as the journal does"
 
 
