@@ -376,8 +376,10 @@ def fork(run_id: str, /, *, from_step: str, to: str, store: Store | None = None)
     """End a run and begin run `to` of the same family, which keeps what was verified before `from_step`.
 
     Nothing applied in the family is sent again. Go on with `task.resume(to)`.
-    Raises: RunBusy while the run is held, RunUnknown, StepUnknown, SealKeyMissing, BadName when `to` is taken.
-    Crash: the old run is stopped and may be forked again, or the new one is there whole.
+    `from_step` is the path of a step or an effect. A run is forked once, after that the newest of its family is.
+    Raises: RunBusy while the run is held, RunUnknown, StepUnknown, AlreadyForked, SealKeyMissing, LeaseTaken, BadName
+    when `to` is taken.
+    Crash: the old run may be forked again, also into `to`; or the new one is there whole.
     """
     from milepost.runtime.fork import fork_run
 

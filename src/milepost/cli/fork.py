@@ -23,14 +23,15 @@ from milepost.views.opened import read_whole, seal_key
 
 @click.command("fork")
 @click.argument("run_id", metavar="RUN", type=RUN)
-@click.option("--from", "step", metavar="STEP", required=True, help="The path of the step to begin before.")
+@click.option("--from", "step", metavar="STEP", required=True, help="The path of the step or effect to begin before.")
 @click.option("--run-id", "new_id", help="Name of the new run; RUN-fork-xxxx when left out.")
 @json_option
 def command(run_id: str, step: str, new_id: str | None, as_json: bool) -> int:
     """End a run and begin another one that keeps what was verified before STEP.
 
-    Nothing applied in the family is sent again. It is also the way out of a run whose journal cannot be trusted:
-    what can be trusted is kept, every effect after it is in doubt.
+    Nothing applied in the family is sent again. So a run is forked once; after that, fork the newest of its family.
+    It is also the way out of a run whose journal cannot be trusted: what can be trusted is kept, every effect after it
+    is in doubt.
 
     \b
     Example:

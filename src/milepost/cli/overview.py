@@ -8,13 +8,16 @@ from milepost.protocol.spec import changed_versions
 from milepost.records.model import VersionsNoted
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import Standing, unanswered, waits_until
-from milepost.stores.contract import Store
+from milepost.stores.contract import RunRow, Store
 from milepost.views.limits import limit_uses
 from milepost.views.opened import now
 from milepost.views.overview import is_unread
 from milepost.views.steps import steps, total_spent
 from milepost.views.summaries import summary
 from milepost.views.words import ago, clock_time, cost, counted, until
+
+FAMILY_MAX = 100
+"""Runs of a family among which the newest is looked for: those at its end may be forks that died half made."""
 
 
 def header_lines(opened: Opened, standing: Standing) -> list[str]:
@@ -94,8 +97,21 @@ def _command(store: Store, opened: Opened, standing: Standing) -> list[str]:
         return [f"type: milepost inbox {row.question_id}" for row in asked[:5]]
     return {
         "running": [],
-        "unstarted": [f"its process died before the first record; milepost run … --run-id {run_id} starts it again"],
+        "unstarted": [f"its process died before the first record; {_again(opened.row)} starts it again"],
         "done": [f"type: milepost resume {run_id}   (prints the recorded result)"],
-        "stopped": [f"type: milepost fork {run_id} --from STEP"],
-        "cancelled": [f"type: milepost fork {run_id} --from STEP"],
+        "stopped": [_fork(store, opened.row)],
+        "cancelled": [_fork(store, opened.row)],
     }.get(standing.word, [f"type: milepost resume {run_id} --check   (then without --check)"])
+
+
+def _again(row: RunRow) -> str:
+    run_id = shlex.quote(row.run_id)
+    return f"milepost {'run …' if row.family == row.run_id else 'fork RUN --from STEP'} --run-id {run_id}"
+
+
+def _fork(store: Store, row: RunRow) -> str:
+    """Say how to go on from an ended run: the newest of its family is the one that may be forked."""
+    family = [run.run_id for run in store.runs(family=row.family, limit=FAMILY_MAX) if run.head.seq]
+    newest = family[0] if family else row.run_id
+    why = "" if newest == row.run_id else f"   ({row.run_id} was forked before: {newest} is the newest of its family)"
+    return f"type: milepost fork {shlex.quote(newest)} --from STEP{why}"

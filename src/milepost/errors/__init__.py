@@ -67,6 +67,7 @@ from milepost.errors.misuse import (
 )
 from milepost.errors.refused import (
     AlreadyAnswered,
+    AlreadyForked,
     AnswerRefused,
     ArtifactUnknown,
     ConsoleRefused,
@@ -102,6 +103,7 @@ from milepost.errors.tree import (
 
 __all__ = [
     "AlreadyAnswered",
+    "AlreadyForked",
     "AmbiguousTask",
     "AnswerRefused",
     "ApprovalNeeded",

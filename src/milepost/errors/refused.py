@@ -60,7 +60,10 @@ class RunUnknown(RefusedError):
 class RunUnstarted(RefusedError):
     code = "run-unstarted"
     sentence = "run {run_id} in {location} died before its first record: nothing was done, not even its inputs are kept"
-    hint = "Start it again with its inputs: `milepost run TASK name=value … --run-id RUN`."
+    hint = (
+        "Start it again with its inputs: `milepost run TASK name=value … --run-id RUN`; "
+        "where it was to be a fork, fork the same run again."
+    )
 
 
 class RunBusy(RefusedError):
@@ -113,7 +116,16 @@ class NotPromoted(RefusedError):
 class RunEnded(RefusedError):
     code = "run-ended"
     sentence = "run {run_id} has ended: {status}"
-    hint = "Start a new run, or go on from one of its steps with `milepost fork RUN --from STEP`."
+    hint = (
+        "Start a new run, or go on from one of its steps with `milepost fork RUN --from STEP`; "
+        "if it was forked before, from the newest of its family."
+    )
+
+
+class AlreadyForked(RefusedError):
+    code = "already-forked"
+    sentence = "run {run_id} was forked before: the newest run of its family is {newest}"
+    hint = "Fork the newest of the family instead: it knows all that was sent."
 
 
 class AlreadyAnswered(RefusedError):
@@ -152,4 +164,4 @@ class ArtifactUnknown(RefusedError):
 class StepUnknown(RefusedError):
     code = "step-unknown"
     sentence = "run {run_id} has no step {path!r}"
-    hint = "`milepost show RUN` lists its steps."
+    hint = "`milepost show RUN` lists its steps and effects."

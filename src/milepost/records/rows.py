@@ -49,7 +49,10 @@ class CancelRow:
 
 @frozen
 class ClaimRow:
-    """Who owns an idempotency key of `scope="task"`, and how its effect ended (None while open)."""
+    """Who owns an idempotency key of `scope="task"`, and how its effect ended (None while open).
+
+    The place of the newest run in a family is owned in the same way (`family`); nothing of it ends.
+    """
 
     key: str
     run_id: str

@@ -6,21 +6,22 @@ It is the way out of a corrupt journal, too: what can be trusted is kept, the re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from milepost.errors import BadName, RefusedError, RunUnstarted, SealKeyMissing, StepUnknown
+from milepost.errors import BadName, LeaseLost, LeaseTaken, RefusedError, RunUnstarted, SealKeyMissing, StepUnknown
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import StepState
 from milepost.records.frozen import slotted
-from milepost.records.model import ENDED, Pointer, Record, RunEnded, RunStatus, StepStarted
-from milepost.records.rows import ClaimRow
+from milepost.records.model import ENDED, Pointer, Record, RunEnded, RunStarted, RunStatus
+from milepost.records.rows import CancelRow, ClaimRow
 from milepost.records.seal import Sealer, key_name
 from milepost.records.written import decode_record
 from milepost.runtime.clock import Clock
+from milepost.runtime.family import Family, is_empty
 from milepost.runtime.journal import Journal
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import me, take
@@ -38,9 +39,16 @@ ANOTHER = "Choose another id for the new run."
 class Trusted:
     """What can be trusted of a journal: all of it, or the part before the first bad record."""
 
-    before: Snapshot  # folded up to the first start of the step
+    run_id: str
+    before: Snapshot  # folded up to the first record of the step or effect
     whole: Snapshot  # folded up to the last trusted record
     in_doubt: bool
+
+    def first(self, at: str, step_path: str) -> RunStarted:
+        """Return the first record of a fork."""
+        started = self.whole.started
+        assert started is not None
+        return replace(started, at=at, forked_from=self.run_id, forked_at=step_path, in_doubt=self.in_doubt)
 
 
 def fork_run(
@@ -54,27 +62,41 @@ def fork_run(
     environ: Mapping[str, str],
     lease_s: float = LEASE_S,
 ) -> None:
-    """End a run and begin another one before STEP. Resume the new one to go on.
+    """End a run and begin another one before STEP, a step or an effect. Resume the new one to go on.
 
-    Raises: RunBusy while the run is held, RunUnknown, StepUnknown, SealKeyMissing, BadName when the new id is taken.
-    Crash: the old run is stopped and may be forked again, or the new one is there whole.
+    Raises: RunBusy while the run is held, RunUnknown, StepUnknown, AlreadyForked, SealKeyMissing, LeaseTaken, BadName
+    when the new id is taken.
+    Crash: the old run may be forked again, into the same new one or another; or the new one is there whole.
     """
     new_run_id = checked_name("run id", new_run_id)
-    row = row_of(store, run_id)
-    if store.run(new_run_id) is not None:
-        raise BadName(what="run id", name=new_run_id, reason=TAKEN, hint=ANOTHER)
+    _check_free(store, new_run_id, row_of(store, run_id).family)
     lease = take(store, run_id, clock, lease_s)
     try:
         opened = read_snapshot(store, run_id, seal_key, every_chain=True)
         witness = witness_of(store.store_id, run_id, environ)
         is_behind = went_back(store, opened, witness) is not None
         trusted = _trusted(store, opened, step_path, is_behind)
-        if opened.refusal is None and row.progress.status not in ENDED:
-            # A store that went back: what proves it is not overwritten, it may be forked again.
-            _end(store, lease, opened, clock, None if is_behind else witness)
-        _begin(store, run_id, new_run_id, trusted, step_path, seal_key, clock, environ)
+        at = format_time(clock.now())
+        first = trusted.first(at, step_path)
+        records = [first, *_kept(trusted), RunEnded(at=at, status=RunStatus.INTERRUPTED)]
+        artifacts = _copied(Artifacts(store, run_id, snapshot=trusted.whole), records)
+        family = Family(store, first.family, opened.sealer, clock, lease_s)
+        family.stay_newest(lease)
+        # A store that went back: what proves it is not overwritten, it may be forked again.
+        _end(store, lease, opened, clock, None if is_behind else witness, new_run_id)
+        new = NewRun(new_run_id, first.task, first.family, key_name(seal_key), at, me(clock), first.shadow)
+        _begin(family, new, trusted, records, artifacts, seal_key, environ)
+    except LeaseLost as error:
+        raise LeaseTaken(run_id=run_id, token=lease.token) from error
     finally:
         store.release(lease)
+
+
+def _check_free(store: Store, new_run_id: str, family: str) -> None:
+    """Check that a run may begin under an id: none is there, or one that a fork of this family left without records."""
+    row = store.run(new_run_id)
+    if row is not None and not (is_empty(row) and row.family == family):
+        raise BadName(what="run id", name=new_run_id, reason=TAKEN, hint=ANOTHER)
 
 
 def _trusted(store: Store, opened: Opened, step_path: str, is_behind: bool) -> Trusted:
@@ -83,7 +105,7 @@ def _trusted(store: Store, opened: Opened, step_path: str, is_behind: bool) -> T
     before, whole = Snapshot(), Snapshot()
     reached = False
     for record in _trusted_records(store, opened):
-        reached = reached or (isinstance(record, StepStarted) and record.path == step_path)
+        reached = reached or getattr(record, "path", None) == step_path
         if not reached:
             before.apply(record)
         whole.apply(record)
@@ -91,7 +113,7 @@ def _trusted(store: Store, opened: Opened, step_path: str, is_behind: bool) -> T
         raise RunUnstarted(run_id=opened.row.run_id, location=store.location)
     if whole.started is None or (not reached and opened.refusal is None):
         raise StepUnknown(run_id=opened.row.run_id, path=step_path)
-    return Trusted(before, whole, in_doubt=opened.refusal is not None or is_behind or whole.in_doubt)
+    return Trusted(opened.row.run_id, before, whole, in_doubt=opened.refusal is not None or is_behind or whole.in_doubt)
 
 
 def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:
@@ -107,45 +129,63 @@ def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:
             return
 
 
-def _end(store: Store, lease: Lease, opened: Opened, clock: Clock, witness: Witness | None) -> None:
-    """Stop the old run. Crash: stopped or not."""
-    journal = Journal(store, lease, opened, witness=witness)
-    journal.append((RunEnded(at=format_time(clock.now()), status=RunStatus.STOPPED),))
-    journal.flush()
-    journal.close()
+def _end(store: Store, lease: Lease, opened: Opened, clock: Clock, witness: Witness | None, new_run_id: str) -> None:
+    """Stop the old run; ask one that cannot be written to end, for it must not go on either once it is mended.
+
+    Crash: stopped or asked to end, or not.
+    """
+    now = format_time(clock.now())
+    if opened.refusal is not None:
+        asked = CancelRow(lease.run_id, "fork", now, f"{new_run_id} goes on in its place")
+        store.cancel(opened.sealer.sealed(asked))
+    elif opened.snapshot.status not in ENDED:
+        journal = Journal(store, lease, opened, witness=witness)
+        journal.append((RunEnded(at=now, status=RunStatus.STOPPED),))
+        journal.flush()
+        journal.close()
 
 
 def _begin(
-    store: Store,
-    run_id: str,
-    new_run_id: str,
+    family: Family,
+    new: NewRun,
     trusted: Trusted,
-    step_path: str,
+    records: Sequence[Record],
+    artifacts: Sequence[Artifact],
     seal_key: bytes | None,
-    clock: Clock,
     environ: Mapping[str, str],
 ) -> None:
-    """Write the new run in one commit. Crash: a run without records, or the whole of it."""
-    started = trusted.whole.started
-    assert started is not None
-    now = format_time(clock.now())
-    new = NewRun(new_run_id, started.task, started.family, key_name(seal_key), now, me(clock), started.shadow)
-    lease = store.create_run(new)
-    if lease is None:
-        raise BadName(what="run id", name=new_run_id, reason=TAKEN, hint=ANOTHER)
+    """Write the new run in one commit. Crash: a run without records, which can be forked into again; or all of it."""
+    store, old = family.store, trusted.run_id
+    lease = _made(family, new)
     try:
-        first = replace(started, at=now, forked_from=run_id, forked_at=step_path, in_doubt=trusted.in_doubt)
-        records = [first, *_kept(trusted), RunEnded(at=now, status=RunStatus.INTERRUPTED)]
-        artifacts = _copied(Artifacts(store, run_id, snapshot=trusted.whole), records)
-        sealer = Sealer(new_run_id, seal_key)
-        empty = Opened(row_of(store, new_run_id), sealer)
-        journal = Journal(store, lease, empty, witness=witness_of(store.store_id, new_run_id, environ))
+        family.follow(lease, old)
+        sealer = Sealer(new.run_id, seal_key)
+        empty = Opened(row_of(store, new.run_id), sealer)
+        journal = Journal(store, lease, empty, witness=witness_of(store.store_id, new.run_id, environ))
         journal.append(records, artifacts)
         journal.flush()
         journal.close()
-        _take_claims(store, run_id, lease, sealer, trusted, now)
+        _take_claims(store, old, lease, sealer, trusted, new.at)
     finally:
         store.release(lease)
+
+
+def _made(family: Family, new: NewRun) -> Lease:
+    """Create the new run, or take the one that a fork left without records. Raises: BadName, RunBusy.
+
+    Crash: as it was, or a run without records.
+    """
+    lease = family.store.create_run(new)
+    if lease is None and family.store.run(new.run_id) is not None:
+        lease = take(family.store, new.run_id, family.clock, family.lease_s)
+        try:
+            _check_free(family.store, new.run_id, new.family)
+        except BadName:
+            family.store.release(lease)
+            raise
+    if lease is None:
+        raise BadName(what="run id", name=new.run_id, reason=TAKEN, hint=ANOTHER)
+    return lease
 
 
 def _kept(trusted: Trusted) -> Iterator[Record]:
@@ -173,7 +213,7 @@ def _verified_order(state: StepState) -> int:
     return state.verified_order
 
 
-def _copied(old: Artifacts, records: list[Record]) -> list[Artifact]:
+def _copied(old: Artifacts, records: Iterable[Record]) -> list[Artifact]:
     """Load everything the records point at, and the files their manifests list, for the new run."""
     found: dict[str, Artifact] = {}
     for what, pointer in pointers(iter(records)):

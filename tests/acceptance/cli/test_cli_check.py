@@ -110,6 +110,21 @@ def test_a_fork_keeps_what_was_applied_and_posts_nothing_twice(shell: Shell) -> 
     assert shell.run("fork", "one", "--from", "nope").status == 3
 
 
+def test_a_forked_run_names_the_newest_of_its_family(shell: Shell) -> None:
+    """A second fork of it would send again what the first has sent."""
+    shell.run(*RUN, FAIL_PLAN="1")
+    assert shell.run("fork", "one", "--from", "write", "--run-id", "two").status == 0
+    again = shell.run("fork", "one", "--from", "write", "--run-id", "three")
+    assert again.status == 3
+    assert "already-forked: run one was forked before: the newest run of its family is two" in again.err
+    assert "`milepost fork two --from STEP`" in again.err
+    assert (
+        shell.run("show", "one")
+        .out.rstrip()
+        .endswith("type: milepost fork two --from STEP   (one was forked before: two is the newest of its family)")
+    )
+
+
 def test_prune_deletes_ended_runs_only_when_told_to(shell: Shell) -> None:
     """It asks; without a person to ask it needs --yes; a run that can go on is not pruned."""
     shell.run(*RUN)

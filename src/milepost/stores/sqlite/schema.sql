@@ -112,7 +112,7 @@ CREATE TABLE answers (
 CREATE INDEX answers_by_question ON answers (question_id);
 CREATE UNIQUE INDEX answers_in_place ON answers (question_id, place) WHERE place > 0;
 
--- Idempotency keys of scope="task". They outlive their run, hence no reference.
+-- Idempotency keys of scope="task", and the newest run of each family. They outlive their run, hence no reference.
 CREATE TABLE claims (
   key            TEXT PRIMARY KEY,
   run_id         TEXT NOT NULL,
