@@ -94,6 +94,7 @@ def _limit(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
 def approval_asked(s: Snapshot, q: QuestionAsked) -> None:
     """Note an approval that is asked; it takes the place of what was answered before about the same call."""
     _approvals(s, q)[q.path] = ApprovalState(q, s.record_count)
+    s.declined.pop(q.path, None)
 
 
 def approval_given(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> bool:
@@ -110,6 +111,9 @@ def _approvals(s: Snapshot, q: QuestionAsked) -> dict[str, ApprovalState]:
 def _approval(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     if a.choice == "redo":
         s.reopen(q.path)
+    elif a.choice == "decline":
+        s.declined[q.path] = _approvals(s, q)[q.path]
+    s.declined.pop(q.about.get("declined_as", ""), None)  # decided anew where it is called now
 
 
 ANSWERED: dict[QuestionKind, Callable[[Snapshot, QuestionAsked, AnswerEntered], None]] = {

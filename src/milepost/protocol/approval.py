@@ -19,6 +19,7 @@ from milepost.protocol.ops import Ask, Load, Moment, Now, Park, Steps
 from milepost.protocol.questions import ask, ended, listed
 from milepost.protocol.request import Exact
 from milepost.protocol.snapshot import Snapshot, parse_time
+from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import ApprovalState
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
@@ -45,15 +46,16 @@ class Matter:
     head: str  # the sentence, without its summary
 
 
-def rule_of(call: Call[Any], when: str) -> Approving | None:
+def rule_of(call: Call[Any], when: str, exact: Exact | None = None) -> Approving | None:
     """Return the rule a call stands under: as it is declared; else, once people were asked, as it was then.
 
-    So what somebody declined stays declined when the option that asked about it is taken away.
+    So what somebody declined stays declined when the option that asked about it is taken away, also when the call is
+    renamed as well: that the request is the same is known from `exact`.
     """
     declared: Approving | None = call.spec.approving
     if declared is not None and (declared.before if when == "before" else declared.after):
         return declared
-    state = _asked(call, when) or _declined_elsewhere(call, when)
+    state = _asked(call, when) or _declined_elsewhere(call, when, exact)
     return Approving.recorded(state.question.about) if state is not None else None
 
 
@@ -89,7 +91,10 @@ def ask_ahead(call: Call[Any], matter: Matter) -> Steps[None]:
     """
     state = _asked(call, matter.when)
     now: Moment = yield Now()
-    if state is not None and (not state.given or _declined(state, matter) is not None):
+    if state is not None and not state.given:
+        return
+    if state is not None and _declined(state, matter) is not None:
+        state.reached = True
         return
     why = yield from _not_allowed(call, matter, state, now.at)
     if why is not None:
@@ -105,15 +110,30 @@ def _all(s: Snapshot, when: str) -> dict[str, ApprovalState]:
     return s.approvals if when == "before" else s.reviews
 
 
-def _declined_elsewhere(call: Call[Any], when: str) -> ApprovalState | None:
-    """Return a decline of the same function for the same `key=` under another path: the call was moved since."""
-    if call.item_key is None:
-        return None
-    for path, state in _all(call.snapshot, when).items():
-        is_same = name_in(path) == call.spec.name and state.question.about.get("item_key") == call.item_key
-        if is_same and path != call.path and state.given and state.given[-1].choice == "decline":
+def _declined_elsewhere(call: Call[Any], when: str, exact: Exact | None) -> ApprovalState | None:
+    """Return a decline that is about this call all the same: of an earlier run, or under another path before.
+
+    It is the same function for the same `key=`; or the same request of an effect that no record knows, while the plan
+    has not come to the one that was declined.
+    """
+    for path, state in call.snapshot.declined.items():
+        about = state.question.about
+        if about["when"] != when or state is _asked(call, when):
+            continue
+        if path == call.path:
+            return state
+        is_moved = call.item_key is not None and (name_in(path), about.get("item_key")) == (
+            call.spec.name,
+            call.item_key,
+        )
+        is_new = _is_effect(call) and about.get("is_effect") and call.effect is None and not state.reached
+        if is_moved or (is_new and exact is not None and about["planned"] == exact.planned):
             return state
     return None
+
+
+def _is_effect(call: Call[Any]) -> bool:
+    return isinstance(call.spec, EffectSpec)
 
 
 # ── whether what was answered allows this ───────────────────────────────────────────────────────────
@@ -127,11 +147,12 @@ def _not_allowed(
     Raises: Declined.
     """
     if state is None:
-        moved = _declined_elsewhere(call, matter.when)
-        return [f"{moved.given[-1].by} declined it as {moved.question.path}"] if moved is not None else []
+        moved = _declined_elsewhere(call, matter.when, matter.exact)
+        return [_declined_there(moved)] if moved is not None else []
     last = state.given[-1]
     declined = _declined(state, matter)
     if declined is not None:
+        state.reached = True
         raise _told(call, call.path, declined)
     if last.choice == "redo":
         return [f"it ran again, as {last.by} asked"]
@@ -145,6 +166,12 @@ def _not_allowed(
     if changes:
         return [f"the approval by {_givers(state)} is void", *changes]
     return None if state.acted and _is_under_way(call, matter.when) else _not_usable(call, state, now)
+
+
+def _declined_there(state: ApprovalState) -> str:
+    run_id = state.question.about.get("declined_in")
+    where = f" in run {run_id}" if run_id is not None else ""
+    return f"{state.given[-1].by} declined it as {state.question.path}{where}"
 
 
 def _is_under_way(call: Call[Any], when: str) -> bool:
@@ -169,8 +196,7 @@ def _not_usable(call: Call[Any], state: ApprovalState, now: datetime) -> list[st
 
 def _declined(state: ApprovalState, matter: Matter) -> AnswerEntered | None:
     """Return the answer that declined exactly this. Another request is another question."""
-    last = state.given[-1]
-    return last if last.choice == "decline" and state.question.about["planned"] == matter.exact.planned else None
+    return state.declined if state.question.about["planned"] == matter.exact.planned else None
 
 
 def declined_inside(call: Call[Any]) -> Declined | None:
@@ -275,11 +301,16 @@ def _question(call: Call[Any], matter: Matter, why: list[str], now: Moment) -> S
         "approvers": [*rule.approvers],
         "binding": digest(canonical(bound)),
         "expires_s": rule.expires.total_seconds() if rule.expires is not None else None,
+        "is_effect": _is_effect(call),
         "item_key": call.item_key,
+        "own_line": not call.branch,
         "planned": exact.planned,
         "request": exact.digest,
         "when": matter.when,
     }
+    moved = _declined_elsewhere(call, matter.when, exact)
+    if moved is not None:
+        about["declined_as"] = moved.question.path
     if exact.edit is not None:
         about["edit"] = exact.edit.to_json()
         evidence["edited_by"] = exact.edit.by

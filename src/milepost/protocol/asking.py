@@ -8,7 +8,7 @@ from typing import Any
 from milepost.protocol.approval import rule_of, who_decides
 from milepost.protocol.call import Call
 from milepost.protocol.ops import Now, Steps
-from milepost.protocol.questions import ask, counted, ended
+from milepost.protocol.questions import ask, counted, done_before, ended
 from milepost.records.model import QuestionKind
 
 _LETS_HAPPEN = (QuestionKind.OUTCOME_UNKNOWN, QuestionKind.ATTEMPTS_USED)
@@ -48,7 +48,8 @@ def ask_about_plan(call: Call[Any]) -> Steps[None]:
         call,
         QuestionKind.PLAN_CHANGED,
         sentence=(
-            f"The plan calls {call.path}, which has no record, where {call.unclaimed[0]} was finished before: "
+            f"The plan calls {call.path}, which has no record, where {call.unclaimed[0]} was "
+            f"{done_before(call.snapshot, call.unclaimed[:1])} before: "
             f"code was inserted, moved or renamed. Accepting covers every call of {call.spec.name} in this body."
         ),
         evidence={"called": call.path, "finished_and_not_called_yet": list(call.unclaimed)},

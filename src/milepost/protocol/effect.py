@@ -120,7 +120,7 @@ def _request(call: Call[EffectSpec]) -> Steps[Request]:
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
     if call.effect is None and call.path not in call.snapshot.accepted_plan:
-        if call.unclaimed and not call.plan_accepted and not redo_covers(call):
+        if _plan_changed(call):
             yield from ask_about_plan(call)
         if call.elsewhere is not None:
             yield from _ask_elsewhere(call, call.elsewhere)
@@ -131,6 +131,10 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
         yield from as_promoted(call, call.promoted)
     if call.spec.scope == "task" and (state is None or not state.finished or state.sends_anew(request.digest)):
         yield from settle_claim(call, str(request.key), request.digest)
+
+
+def _plan_changed(call: Call[EffectSpec]) -> bool:
+    return bool(call.unclaimed) and not call.plan_accepted and not redo_covers(call)
 
 
 def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:
@@ -212,18 +216,21 @@ def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
     s = call.snapshot
     if s.is_shadow or s.in_doubt or (needed is not None and needed not in (call.permissions or ())):
         return
-    if state is None and (call.unclaimed or call.elsewhere is not None):
+    if state is None and (_plan_changed(call) or call.elsewhere is not None):
         return  # the plan changed: that is asked first, when the call is carried out
-    rule = rule_of(call, "before")
+    if rule_of(call, "before") is None and not s.declined:
+        return
+    request = yield from _request(call)
+    rule = rule_of(call, "before", request.exact)
     if rule is not None and (
         state is None or not (state.finished or state.open_sends or state.in_doubt or state.answer)
     ):
-        yield from asking_ahead(call, _matter(call, rule, (yield from _request(call))))
+        yield from asking_ahead(call, _matter(call, rule, request))
 
 
 def _allowed(call: Call[EffectSpec], request: Request) -> Steps[str | None]:
     """Return the question whose answer allows this send, None where no answer is needed; else ask. Raises: Declined."""
-    rule, state = rule_of(call, "before"), call.effect
+    rule, state = rule_of(call, "before", request.exact), call.effect
     if rule is not None:
         return (yield from allowed(call, _matter(call, rule, request)))
     return state.send_new[2] if state is not None and state.send_new and state.sends_anew(request.digest) else None

@@ -7,6 +7,7 @@ from typing import Any
 
 from milepost.protocol.failure import cut
 from milepost.protocol.ops import Artifact, Ask
+from milepost.protocol.snapshot import Snapshot
 from milepost.records.canonical import Json, canonical, digest
 from milepost.records.model import ERROR_SIZE_MAX, Choice, Pointer, QuestionAsked, QuestionKind
 
@@ -138,15 +139,24 @@ def short(fingerprint: str | None) -> str:
     return "nothing" if fingerprint is None else f"{fingerprint[:12]}…"
 
 
-def uncalled_question(path: str, uncalled: Sequence[str], *, run_id: str, number: int, at: str) -> Ask:
-    """Ask about finished records that a body, having returned, did not call again."""
+def done_before(s: Snapshot, paths: Sequence[str]) -> str:
+    """Say in a word what calls were before the plan changed."""
+    declined = sum(path in s.declined for path in paths)
+    return "finished" if not declined else "declined" if declined == len(paths) else "finished or declined"
+
+
+def uncalled_question(path: str, uncalled: Sequence[str], s: Snapshot, *, run_id: str, at: str) -> Ask:
+    """Ask about what was finished or declined, and what a body, having returned, did not call again."""
     return ask(
         QuestionKind.PLAN_CHANGED,
         run_id=run_id,
-        number=number,
+        number=s.record_count,
         at=at,
         path=path,
-        sentence=f"{listed(uncalled)} was finished before, but the plan as it is now did not call it again.",
+        sentence=(
+            f"{listed(uncalled)} was {done_before(s, uncalled)} before, "
+            "but the plan as it is now did not call it again."
+        ),
         evidence={"not_called_again": list(uncalled)},
         about={"paths": list(uncalled)},
     )

@@ -64,6 +64,7 @@ class Snapshot:
     applied_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
     approvals: dict[str, ApprovalState] = field(default_factory=dict)  # before a send or a start, by its path
     reviews: dict[str, ApprovalState] = field(default_factory=dict)  # of an output, before its checkpoint
+    declined: dict[str, ApprovalState] = field(default_factory=dict)  # of both, by path: not asked about again since
     agents: set[str] = field(default_factory=set)  # who or what ran it
     refused: dict[str, set[str]] = field(default_factory=dict)  # effect path -> permissions the task did not hold
     accepted_plan: set[str] = field(default_factory=set)
@@ -123,6 +124,8 @@ class Snapshot:
         done: Record | None = (step.verified or step.failure) if step is not None else None
         if effect is not None:
             done = effect.applied or effect.failure
+        if done is None and path in self.declined:
+            done = self.declined[path].declined
         return done is not None and done.at <= self.redo_at
 
     def counts(self, path: str) -> bool:
@@ -182,6 +185,7 @@ class Snapshot:
 def _run_started(s: Snapshot, r: RunStarted) -> None:
     s.started, s.versions, s.in_doubt, s.limits = r, r.versions, r.in_doubt, r.limits
     s.agents |= {r.agent} - {""}  # records of older versions name none
+    s.declined = {path: ApprovalState.kept_before(path, kept, r.at) for path, kept in r.declined.items()}
 
 
 def _run_resumed(s: Snapshot, r: RunResumed) -> None:

@@ -11,6 +11,7 @@ from milepost.records.frozen import frozen, slotted
 from milepost.records.model import (
     AnswerEntered,
     Checkpoint,
+    Data,
     EffectShadowed,
     HeartbeatRecorded,
     IntentRecorded,
@@ -19,6 +20,7 @@ from milepost.records.model import (
     OutputRecorded,
     Pointer,
     QuestionAsked,
+    QuestionKind,
     StepFailedNoted,
     StepStarted,
     StepVerified,
@@ -115,6 +117,29 @@ class ApprovalState:
     order: int  # how many records were folded before it
     given: list[AnswerEntered] = field(default_factory=list)
     acted: bool = False  # an intent, a start or a checkpoint rests on it
+    reached: bool = False  # declined, and the plan called it again in this process; never recorded
+
+    @property
+    def declined(self) -> AnswerEntered | None:
+        """Return the answer that declined it, None when none did."""
+        last = self.given[-1] if self.given else None
+        return last if last is not None and last.choice == "decline" else None
+
+    def kept_by_a_fork(self, run_id: str) -> Data:
+        """Return a decline as a fork of the run keeps it: it is asked about anew, wherever the plan calls it."""
+        answer, about = self.declined, self.question.about
+        assert answer is not None
+        said: Data = {"by": answer.by, "at": answer.at, "note": answer.note}
+        return {**said, "about": {"declined_in": run_id, **about, "own_line": False}}
+
+    @staticmethod
+    def kept_before(path: str, kept: Mapping[str, Any], at: str) -> ApprovalState:
+        """Return a decline that a fork kept."""
+        facts = {"question_kind": QuestionKind.APPROVAL.value, "sentence": "", "choices": (), "about": kept["about"]}
+        said = {"by": kept["by"], "answered_at": kept["at"], "note": kept["note"]}
+        question = QuestionAsked(at=at, question_id="", path=path, **facts)
+        answer = AnswerEntered(at=kept["at"], question_id="", choice="decline", **said)
+        return ApprovalState(question, 0, [answer])
 
     @property
     def needed(self) -> int:

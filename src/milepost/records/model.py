@@ -117,6 +117,7 @@ class RunStarted(Record):
     limits: Data = field(default_factory=dict)  # of the task, as declared then
     permissions: tuple[str, ...] = ()  # what the task held
     agent: str = ""  # who or what runs it; nobody by that name approves what it asks
+    declined: Data = field(default_factory=dict)  # of a fork: path -> what people declined in its family, is asked anew
 
 
 @kind("run_resumed")

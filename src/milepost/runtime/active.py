@@ -16,6 +16,7 @@ from milepost.errors import CorruptRecord, LeaseLost, RunPaused, RunStopping, Si
 from milepost.protocol.ops import Artifact
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import Record
+from milepost.records.naming import body_of
 from milepost.records.rows import ClaimRow
 from milepost.runtime.bell import Bell
 from milepost.runtime.clock import Clock
@@ -108,7 +109,7 @@ class ActiveRun:
     # ── what a body may still expect ────────────────────────────────────────────────────────────────
 
     def finished_before(self, path: str) -> dict[str, bool]:
-        """Return finished records of a body in their order: path -> whether it was called on the own line."""
+        """Return what was finished or declined in a body, in order: path -> whether it was called on the own line."""
         found: dict[str, bool] = {}
         s = self.snapshot
         if path in self.unread:
@@ -117,6 +118,9 @@ class ActiveRun:
             state = s.steps.get(child) or s.effects.get(child)
             if state is not None and state.finished:
                 found[child] = not state.branch
+        for child, declined in s.declined.items():
+            if child not in found and body_of(child) == path:
+                found[child] = declined.question.about.get("own_line", False)
         return found
 
     def elsewhere(self, spec: EffectSpec, item_key: str | None, path: str) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from milepost.errors import BadName, LeaseLost, LeaseTaken, RefusedError, RunUnstarted, SealKeyMissing, StepUnknown
 from milepost.protocol.keys import checked_name
@@ -48,7 +49,9 @@ class Trusted:
         """Return the first record of a fork."""
         started = self.whole.started
         assert started is not None
-        return replace(started, at=at, forked_from=self.run_id, forked_at=step_path, in_doubt=self.in_doubt)
+        declined = {path: state.kept_by_a_fork(self.run_id) for path, state in self.whole.declined.items()}
+        about: dict[str, Any] = {"forked_from": self.run_id, "forked_at": step_path, "declined": declined}
+        return replace(started, at=at, in_doubt=self.in_doubt, **about)
 
 
 def fork_run(

@@ -295,8 +295,7 @@ def _finish(run: ActiveRun, call: RuntimeCall, ended: Ended) -> Steps[Any]:
     """
     if ended.uncalled:
         now = yield Now()
-        s = run.snapshot
-        yield uncalled_question("", ended.uncalled, run_id=run.run_id, number=s.record_count, at=now.text)
+        yield uncalled_question("", ended.uncalled, run.snapshot, run_id=run.run_id, at=now.text)
     yield from _ask_about_open_intents(run)
     data, value = call.spec.output.round_trip(ended.value)
     kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)

@@ -79,7 +79,10 @@ def without_declines(calls: list[RuntimeCall], results: list[Any]) -> list[Any]:
 
 
 def asks_ahead(calls: list[RuntimeCall]) -> bool:
-    return len(calls) > 1 and calls[0].spec.approving is not None and calls[0].spec.approving.before
+    if len(calls) < 2:
+        return False
+    declared = calls[0].spec.approving
+    return (declared is not None and declared.before) or bool(calls[0].snapshot.declined)
 
 
 def raise_first(calls: list[RuntimeCall], errors: list[BaseException]) -> None:

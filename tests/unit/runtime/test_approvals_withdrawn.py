@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,9 @@ from posting import posting
 from provider import Provider
 
 from milepost import Declined, Key, effect, step, task
-from milepost.errors import ApprovalNeeded
+from milepost.errors import ApprovalNeeded, PlanChanged
+from milepost.runtime.answering import asked
+from milepost.runtime.fork import fork_run
 
 LIFETIME = timedelta(days=1)
 
@@ -78,8 +81,159 @@ def test_what_was_declined_is_asked_about_where_it_was_moved_to(desk: Desk, prov
 
     asks(desk, plan(approve="before"), "pay")
     says(desk, ADA, "decline")
+    with pytest.raises(PlanChanged, match=r"where pay\[INV-7\] was declined before"):
+        desk.resume(plan())
+    says(desk, ADA, "accept")
     asks(desk, plan(), r"ada@office declined it as pay\[INV-7\]")
     assert provider.calls == []
+
+
+def paying(provider: Provider, how: str = "", *, mapped: bool = False, **options: Any) -> Any:
+    """A plan that pays two and goes on when it may not; `how` it was changed since."""
+
+    @effect(name="pay2" if "renamed" in how else "pay", **_keyed(how), **options)
+    def pay(key: Key, item: str) -> Any:
+        return provider.apply(key, item)
+
+    @effect(key=lambda item: item, key_lifetime=LIFETIME)
+    def note(key: Key, item: str) -> str:
+        return f"noted {item}"
+
+    def one(item: str) -> Any:
+        try:
+            return pay(f"{item}x" if "other" in how else item)
+        except Declined:
+            return note(item)
+
+    @task
+    def month(item: str) -> Any:
+        if "dropped" in how:
+            return None
+        return pay.map([item, f"{item}b"]) if mapped else one(item)
+
+    return month
+
+
+def _keyed(how: str) -> dict[str, Any]:
+    key = {} if "keyless" in how else {"key": (lambda item: f"{item}!") if "rekeyed" in how else lambda item: item}
+    return {**key, "key_lifetime": LIFETIME}
+
+
+@pytest.mark.parametrize("how", ["renamed", "keyless", "rekeyed", "renamed and rekeyed"])
+def test_what_was_declined_is_asked_about_under_another_name(desk: Desk, provider: Provider, how: str) -> None:
+    """The same request is what somebody said no to, whatever the code calls it now, and by the same people."""
+    asks(desk, paying(provider, approve="before", approvers=("finance",)), "pay")
+    says(desk, ADA, "decline")
+    changed = paying(provider, how)
+    with pytest.raises(PlanChanged, match=r"where pay\[INV-7\] was declined before"):
+        desk.resume(changed)
+    says(desk, ADA, "accept")
+    asks(desk, changed, r"ada@office declined it as pay\[INV-7\]")
+    assert desk.asked().about["approvers"] == ["finance"]
+    assert provider.calls == []
+    says(desk, ADA, "approve")
+    assert desk.resume(changed) == "receipt-1"
+
+
+def test_declined_items_are_asked_about_under_another_name(desk: Desk, provider: Provider) -> None:
+    asks(desk, paying(provider, approve="before", mapped=True), "pay")
+    for question in desk.questions:
+        says(desk, ADA, "decline", of=question)
+    changed = paying(provider, "renamed", mapped=True)
+    with pytest.raises(PlanChanged):
+        desk.resume(changed)
+    says(desk, ADA, "accept")
+    asks(desk, changed, r"declined it as pay\[INV-7b?\]")
+    assert [q.path for q in desk.questions] == ["pay2[INV-7]", "pay2[INV-7b]"]
+    assert provider.calls == []
+
+
+def test_a_declined_branch_is_asked_about_under_another_name(desk: Desk, provider: Provider) -> None:
+    """Branches stand in no order: only the request tells that it is the same."""
+
+    def plan(name: str, **options: Any) -> Any:
+        @effect(name=name, key=lambda item: item, key_lifetime=LIFETIME, **options)
+        async def pay(key: Key, item: str) -> Any:
+            return provider.apply(key, item)
+
+        @task
+        async def month(item: str) -> list[Any]:
+            async def one(item: str) -> Any:
+                return await pay(item)
+
+            return await asyncio.gather(one(item), one(f"{item}b"))
+
+        return month
+
+    def asked_by(plan: Any) -> list[str]:
+        with pytest.raises(ApprovalNeeded):
+            asyncio.run(desk.run(plan, "INV-7"))
+        return [q.path for q in desk.questions]
+
+    asked_by(plan("pay", approve="before"))
+    for question in desk.questions:
+        says(desk, ADA, "decline", of=question)
+    assert sorted(asked_by(plan("pay2"))) == ["pay2[INV-7]", "pay2[INV-7b]"]
+    assert provider.calls == []
+
+
+@pytest.mark.parametrize("how", ["other", "dropped"])
+def test_what_was_declined_and_is_not_called_again_is_heard_of(desk: Desk, provider: Provider, how: str) -> None:
+    """As something finished would be: before another call in its place is sent, or at the end of the plan."""
+    asks(desk, paying(provider, approve="before"), "pay")
+    says(desk, ADA, "decline")
+    changed = paying(provider, how)
+    with pytest.raises(PlanChanged, match=r"pay\[INV-7\] was declined before"):
+        desk.resume(changed)
+    assert provider.calls == []
+    says(desk, ADA, "accept")
+    desk.resume(changed) if how == "dropped" else None
+
+
+def test_a_plan_that_goes_on_after_a_decline_asks_nothing_more(desk: Desk, provider: Provider) -> None:
+    """What it does instead may well be about the same thing: the declined call was reached first."""
+    plan = paying(provider, approve="before")
+    asks(desk, plan, "pay")
+    says(desk, ADA, "decline")
+    assert desk.resume(plan) == "noted INV-7"
+    assert provider.calls == []
+
+
+@pytest.mark.parametrize("how", ["", "renamed", "dropped"])
+@pytest.mark.parametrize("runs", [["f1"], ["f1", "f2"]])
+def test_a_fork_asks_anew_about_what_was_declined(desk: Desk, provider: Provider, runs: list[str], how: str) -> None:
+    """Without the option, too: it is the way out of a decline for who may approve, not past them."""
+    asks(desk, paying(provider, approve="before", approvers=("finance",)), "pay")
+    says(desk, ADA, "decline")
+    desk.resume(paying(provider, approve="before", approvers=("finance",)))
+    old = "r"
+    for new in runs:
+        fork_run(desk.store, old, "note[INV-7]", new, seal_key=None, clock=desk.clock, environ={})
+        old = new
+    changed = paying(provider, how)
+    if how == "dropped":
+        with pytest.raises(PlanChanged, match=r"note\[INV-7\] and pay\[INV-7\]|pay\[INV-7\]"):
+            desk.resume(changed, run_id=old)
+        return
+    with pytest.raises(ApprovalNeeded, match=r"ada@office declined it as pay\[INV-7\] in run r"):
+        desk.resume(changed, run_id=old)
+    assert asked(desk.store.questions(old)[0]).about["approvers"] == ["finance"]
+    assert provider.calls == []
+
+
+def test_a_task_that_is_one_declined_effect_is_forked_before_it(desk: Desk, provider: Provider) -> None:
+    """The question is all there is of it, and the way out begins there."""
+    plan = posting(provider, approve="before")
+    asks(desk, plan)
+    path = desk.question.path
+    says(desk, ADA, "decline")
+    with pytest.raises(Declined):
+        desk.resume(plan)
+    fork_run(desk.store, "r", path, "r2", seal_key=None, clock=desk.clock, environ={})
+    with pytest.raises(ApprovalNeeded, match="in run r"):
+        desk.resume(posting(provider), run_id="r2")
+    says(desk, BOB, "approve", of=desk.store.questions("r2")[0])
+    assert desk.resume(posting(provider), run_id="r2") == "receipt-1"
 
 
 def drafting(ran: list[str], **options: Any) -> Any:
