@@ -104,6 +104,14 @@ def approval_given(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> bool:
     return settled_after(q, [answer.choice for answer in state.given]) > 0
 
 
+def leave_unasked(s: Snapshot, path: str) -> None:
+    """Take back an open approval of what happened meanwhile, as a late landing or another answer says."""
+    for question in [q for q in s.questions.values() if q.path == path]:
+        if question.question_kind == QuestionKind.APPROVAL:
+            s.void[question.question_id] = s.questions.pop(question.question_id)
+            s.approvals.pop(path, None)  # another send of it is asked about anew
+
+
 def _approvals(s: Snapshot, q: QuestionAsked) -> dict[str, ApprovalState]:
     return s.reviews if q.about["when"] == "after" else s.approvals
 

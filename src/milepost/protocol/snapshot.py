@@ -11,7 +11,7 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from milepost.protocol.answered import ANSWERED, approval_asked, approval_given, doubt_effects
+from milepost.protocol.answered import ANSWERED, approval_asked, approval_given, doubt_effects, leave_unasked
 from milepost.protocol.state import ApprovalState, EffectState, Send, StepState
 from milepost.protocol.used import Used
 from milepost.records.frozen import slotted
@@ -155,13 +155,6 @@ class Snapshot:
         state = approvals.get(path)
         if state is not None and state.given:
             state.acted = True
-
-    def leave_unasked(self, path: str) -> None:
-        """Take back an open approval of what happened meanwhile, as a late landing or another answer says."""
-        for question in [q for q in self.questions.values() if q.path == path]:
-            if question.question_kind == QuestionKind.APPROVAL:
-                self.void[question.question_id] = self.questions.pop(question.question_id)
-                self.approvals.pop(path, None)  # another send of it is asked about anew
 
     def _brought(self, path: str) -> None:
         self._segment_brought = True
@@ -319,7 +312,7 @@ def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
         if state.last is not None:
             s.applied_items[state.last.intent.effect, state.last.intent.item_key] = r.path
         state.applied, state.until, state.failure, state.send_new = r, None, None, None
-        s.leave_unasked(r.path)
+        leave_unasked(s, r.path)
         if r.next_action:
             s.next_action = r.next_action
         s._brought(r.path)
