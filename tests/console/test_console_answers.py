@@ -92,3 +92,11 @@ def test_a_form_sent_by_no_button_decides_nothing(visitor: httpx.Client) -> None
     for fields in ({}, {"choice": ""}):
         assert send_answer(visitor, question=question, **fields).status_code == 409
     assert is_open(visitor, question)
+
+
+def test_a_batch_of_nothing_says_what_to_do(visitor: httpx.Client) -> None:
+    fields = {"form_key": form_key(visitor), "choice": "approve"}
+    answer = visitor.post("/answer", data=fields, headers={"origin": str(visitor.base_url).rstrip("/")})
+    assert answer.status_code == 409
+    assert "Mark those to be answered so." in answer.text
+    assert "(none)'" not in answer.text

@@ -189,7 +189,7 @@ def _one(store: Store, row: QuestionRow, said: Said, *, as_json: bool) -> int:
     elif left:
         note(f"{row.question_id} is answered {said.choice}; run {stands.run_id} still asks {left[0].question_id}.")
     else:
-        note(f"{row.question_id} is answered {said.choice}; `milepost resume {shlex.quote(stands.run_id)}` goes on.")
+        note(f"{row.question_id} is answered {said.choice}; {_resumes(store, stands.run_id, said.choice)}.")
     return 0
 
 
@@ -237,15 +237,21 @@ def _say(store: Store, told: Told, choice: str) -> None:
     if not told.given:
         return
     stands = [f"{counted(len(told.given), 'question')} answered {choice}"]
-    stands += [_stands(store, run_id) for run_id in sorted({answer.run_id for answer in told.given})]
+    stands += [_stands(store, run_id, choice) for run_id in sorted({answer.run_id for answer in told.given})]
     note("; ".join(stands) + ".")
 
 
-def _stands(store: Store, run_id: str) -> str:
+def _resumes(store: Store, run_id: str, choice: str) -> str:
+    """Say what a resume does now: where somebody answered stop or asked the run to end, nothing goes on."""
+    ends = choice == "stop" or row_of(store, run_id).cancel is not None
+    return f"`milepost resume {shlex.quote(run_id)}` {'ends it' if ends else 'goes on'}"
+
+
+def _stands(store: Store, run_id: str, choice: str) -> str:
     """Say whether a run can go on now, or what it still asks: another approval of the same, too."""
     left = unanswered(store, run_id)
     if not left:
-        return f"`milepost resume {shlex.quote(run_id)}` goes on"
+        return _resumes(store, run_id, choice)
     halves = sum(bool(so_far(row, store.answers(run_id, row.question_id))) for row in left)
     more = f", {counted(halves, 'question')} of them for another approval" if halves else ""
     return f"run {run_id} still asks {counted(len(left), 'question')}{more}"

@@ -47,7 +47,8 @@ def resolve(
     if call.spec.key_lifetime is not None:
         if state is not None and _within_lifetime(call.spec.key_lifetime, state, now):
             return True
-        reason = f"the provider's key lifetime of {call.spec.key_lifetime} is over or its age cannot be told; {reason}"
+        besides = "it has no lookup" if call.spec.lookup is None else reason
+        reason = f"the provider's key lifetime of {call.spec.key_lifetime} is over or its age cannot be told; {besides}"
     yield from _ask(call, key, state, reason)
     return False
 

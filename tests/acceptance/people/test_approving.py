@@ -115,6 +115,14 @@ def test_a_batch_does_not_say_that_a_run_goes_on_which_waits_for_a_second_approv
     assert "goes on" not in told
 
 
+@pytest.mark.parametrize("by_run", [False, True])
+def test_an_answer_to_a_run_that_is_to_end_says_that_a_resume_ends_it(office: Shell, by_run: bool) -> None:
+    asks(office)
+    office.run("cancel", "r")
+    told = office.run("answer", *(("--run", "r") if by_run else (office.question(),)), "approve").err
+    assert "`milepost resume r` ends it." in told
+
+
 @pytest.mark.parametrize("resumed", [False, True])
 def test_who_declines_too_late_is_told_who_decided_and_kept_for_the_audit(office: Shell, resumed: bool) -> None:
     """Named by its run as well as by its id: a decline that is lost in silence looks like one that holds."""

@@ -201,7 +201,7 @@ def _one(form: Mapping[str, Sequence[str]], name: str) -> str:
 
 
 def _nothing_chosen() -> AnswerRefused:
-    return AnswerRefused(question_id="(none)", reason="no question was chosen")
+    return AnswerRefused(question_id="(none)", reason="no question was chosen", hint="Mark those to be answered so.")
 
 
 def still_open(console: Console) -> int:
