@@ -218,14 +218,13 @@ def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
         return
     if state is None and (_plan_changed(call) or call.elsewhere is not None):
         return  # the plan changed: that is asked first, when the call is carried out
-    if rule_of(call, "before") is None and not s.declined:
+    if state is not None and (state.finished or state.open_sends or state.in_doubt or state.answer):
         return
-    request = yield from _request(call)
-    rule = rule_of(call, "before", request.exact)
-    if rule is not None and (
-        state is None or not (state.finished or state.open_sends or state.in_doubt or state.answer)
-    ):
-        yield from asking_ahead(call, _matter(call, rule, request))
+    if rule_of(call, "before") is not None or s.declined:
+        request = yield from _request(call)
+        rule = rule_of(call, "before", request.exact)
+        if rule is not None:
+            yield from asking_ahead(call, _matter(call, rule, request))
 
 
 def _allowed(call: Call[EffectSpec], request: Request) -> Steps[str | None]:

@@ -277,8 +277,7 @@ def _taken(
     if opened.snapshot.status in ENDED:
         store.release(lease)
         return _recorded(task, opened, inputs, encoded, store)
-    is_half_a_fork = opened.row.family != lease.run_id
-    if opened.snapshot.started is None and inputs is not None and not is_half_a_fork:
+    if opened.snapshot.started is None and inputs is not None and opened.row.family == lease.run_id:  # else half a fork
         return _first_start(task, lease, opened.row, inputs, encoded, store, options, clock)
     if opened.snapshot.started is None:
         raise RunUnstarted(run_id=lease.run_id, location=store.location)
