@@ -47,7 +47,7 @@ def _task_facts(task: TaskSpec) -> Facts:
         "limits": canonical(task.limits.to_json()).decode() if task.limits is not None else "",
         "reads": ", ".join(map(str, task.reads)),
         "shadow_first": str(task.shadow_first),
-        "agreement": f"{task.agreement:.2%}",
+        "agreement": str(task.agreement),
     }
     return dict(task.versions()) | {name: value for name, value in facts.items() if value}
 
@@ -80,6 +80,7 @@ def declared_facts(spec: StepSpec | EffectSpec) -> Facts:
     facts = {
         "approval": rule.in_words() if rule is not None and rule.before else "",
         "review": rule.in_words() if rule is not None and rule.after else "",
+        "unwatched": ", ".join(name for name in spec.arguments.parameters if name not in spec.arguments.watched),
         "named by": "key=" if spec.key is not None else "",
         "retry": _retry(spec.retry),
     }

@@ -72,7 +72,8 @@ def _was_approved(s: Snapshot, step: str, inputs: Any, artifacts: Artifacts) -> 
     if state is None or not state.acted or state.given[-1].choice != "approve" or state.question.evidence is None:
         return False
     shown: Any = parse(artifacts.load(state.question.evidence, f"evidence of {state.question.question_id}"))
-    return shown["request"] == {"arguments": inputs} and TURNS_LIVE.format(**inputs["case"]) in state.question.sentence
+    says = TURNS_LIVE.format(task=inputs["case"].get("task"))
+    return shown.get("request") == {"arguments": inputs} and says in state.question.sentence
 
 
 def promotion_of(store: Store, task: str, seal_key: bytes | None) -> Promoted | None:

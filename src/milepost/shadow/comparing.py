@@ -130,11 +130,11 @@ def _names(writes: Sequence[Write]) -> list[str]:
 
 
 def one_sided(lines: Sequence[Line]) -> tuple[list[str], list[str]]:
-    """Return the fields that only the run has and those that only the other side has, over all writes of both."""
-    both = [line for line in lines if line.would is not None and line.did is not None]
-    would = {name for line in both for name in (line.would.fields if line.would else ())}
-    did = {name for line in both for name in (line.did.fields if line.did else ())}
-    return sorted(would - did), sorted(did - would)
+    """Return the fields that some write of the run has and what it was compared with has not, and the reverse."""
+    both = [(line.would.fields.keys(), line.did.fields.keys()) for line in lines if line.would and line.did]
+    only_here = {name for would, did in both for name in would - did}
+    only_there = {name for would, did in both for name in did - would}
+    return sorted(only_here), sorted(only_there)
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────────────────

@@ -96,8 +96,8 @@ def keep_report(store: Store, report: Report) -> str:
     if report.against is None:
         raise MisuseError(reason="nothing is compared: name what with --against")
     if report.against.is_shadow:
-        reason = f"{report.against.name} is a shadow run, it did nothing: kept is what is compared with what was done"
-        raise MisuseError(reason=f"{reason}, a file of what people did or a live run")
+        reason = f"{report.against.name} is a shadow run, it did nothing: --keep takes what is compared with a file of"
+        raise MisuseError(reason=f"{reason} what people did, or with a live run")
     if report.status != RunStatus.DONE:
         raise MisuseError(
             reason=f"run {report.run_id} is {report.status}: only a run that is done is compared for good"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -126,11 +127,12 @@ CHANGES = [
     ({"books": {"provider": "elsewhere"}}, "effect book: provider .* → elsewhere"),
     ({"books": {"key_lifetime": timedelta(days=1)}}, "effect book: key_lifetime none → 1 day"),
     ({"checks": {"review": "after", "approvers": ["ana"]}}, "step check: review none → 1 of ana"),
+    ({"books": {"unwatched": ["amount"]}}, "effect book: unwatched none → amount"),
     ({"checks": {"verify": is_text}}, "step check: verified by none → is_text"),
     ({"permissions": ["everything"]}, "permissions none → everything"),
     ({"limits": Limits(tokens=5)}, "limits none → .*tokens.*5"),
     ({"shadow_first": 2}, "shadow_first 1 → 2"),
-    ({"agreement": 0.5}, r"agreement 90.00% → 50.00%"),
+    ({"agreement": 0.5}, r"agreement 0.9 → 0.5"),
     ({"model": "another"}, "model none → another"),
     ({"instructions": "Book everything twice."}, "instructions none → "),
 ]
@@ -306,6 +308,17 @@ def test_an_effect_that_is_nowhere_is_refused_by_name(store: MemoryStore, file: 
 def test_fields_that_nothing_was_compared_with_are_in_the_sentence(store: MemoryStore, file: Path) -> None:
     """A list of numbers agrees with every amount: whoever approves must see that none was compared."""
     file.write_text("effect,number\nbook,INV-1\npay,INV-1\n")
+    shadowed(store, a_role(), "dry", file)
+    assert said(case_for(a_role().spec, store)).endswith("2 agreed with what was done; not compared: amount.")
+
+
+def test_a_field_that_one_write_alone_was_not_compared_in_is_in_the_sentence(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    """That others were compared in it says nothing of this one."""
+    file = tmp_path / "done.jsonl"
+    rows = [{"effect": "book", "number": "INV-1", "amount": "1"}, {"effect": "pay", "number": "INV-1"}]
+    file.write_text("\n".join(map(json.dumps, rows)))
     shadowed(store, a_role(), "dry", file)
     assert said(case_for(a_role().spec, store)).endswith("2 agreed with what was done; not compared: amount.")
 
