@@ -83,6 +83,9 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
             answer = yield from _allowed(call, request)
             if (yield from keep_pace(call)):
                 answer = yield from _allowed(call, request)  # it may have expired meanwhile
+            before, request = request, (yield from _looked_at_again(call, request))
+            if request.digest != before.digest and _rests_on_it(call, answer):
+                continue
             returned = yield from _send(call, request, answer)
             if returned is not None:
                 return returned.value
@@ -115,6 +118,19 @@ def _request(call: Call[EffectSpec]) -> Steps[Request]:
     state = call.effect
     variant = state.send_new[1] if state is not None and state.send_new and state.sends_anew(exact.digest) else 0
     return Request(exact, effect_key(call, variant))
+
+
+def _looked_at_again(call: Call[EffectSpec], request: Request) -> Steps[Request]:
+    """Return the exact request as it is now: its files may have changed since, there may have been a wait of hours."""
+    return (yield from _request(call)) if call.spec.arguments.holds_paths else request
+
+
+def _rests_on_it(call: Call[EffectSpec], answer: str | None) -> bool:
+    """Say whether people, or an earlier send that is open, had to do with the request as it was: then they come first.
+
+    Where nothing did, the intent simply records what is sent.
+    """
+    return answer is not None or (call.effect is not None and bool(call.effect.open_sends))
 
 
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
