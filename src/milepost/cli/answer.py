@@ -38,6 +38,7 @@ class Said:
     ref: str | None = None
     result: str | None = None
     request: str | None = None
+    paths: tuple[str, ...] = ()  # of files, among what the request says
 
     @property
     def is_of_one(self) -> bool:
@@ -135,7 +136,8 @@ def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
     """Record one answer, checked against the task's own types where it can be loaded. Crash: as `answer_question`."""
     if said.choice in WITH_TYPES:
         given = {"result": said.result, "request": said.request}
-        said = replace(said, result=checked_apart(store, row, said.choice, given))
+        checked = checked_apart(store, row, said.choice, given)
+        said = replace(said, result=checked.result, paths=checked.paths)
     return answer_question(
         store,
         row.question_id,
@@ -147,14 +149,15 @@ def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
         ref=said.ref,
         result=said.result,
         request=said.request,
+        paths=said.paths,
     )
 
 
 def _fitting(store: Store, row: QuestionRow, said: Said) -> Said:
-    """Return what was said with the result to record. Raises: AnswerRefused when it does not fit the effect."""
+    """Return what was said, as it is to be recorded. Raises: AnswerRefused when it does not fit the effect."""
     choice_of(row, said.choice)
     if said.choice == "edit":
-        checked_request(store, row, said.request)
+        return replace(said, paths=tuple(checked_request(store, row, said.request)))
     if said.choice not in ("applied", "give"):
         return said
     return replace(said, result=checked_result(store, row, said.result))
@@ -168,7 +171,8 @@ def _check(store: Store, named: Sequence[str], said: Said, *, as_json: bool) -> 
     fitting = _fitting(store, row, said)
     check_answer(row, fitting.choice, ref=fitting.ref, result=fitting.result, request=fitting.request)
     if as_json:
-        emit({"question_id": named[0], "choice": said.choice, "result": fitting.result, "request": fitting.request})
+        given = {"result": fitting.result, "request": fitting.request, "paths": [*fitting.paths]}
+        emit({"question_id": named[0], "choice": said.choice, **given})
     else:
         note("What is given fits as far as it can be told; nothing is recorded.")
     return 0

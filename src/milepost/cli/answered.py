@@ -11,15 +11,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from milepost.cli.recorded import recorded_task
 from milepost.errors import AnswerRefused, MilepostError, NotDecodable
-from milepost.protocol.request import as_edited
+from milepost.protocol.request import as_edited, watched_paths
 from milepost.protocol.spec import EffectSpec
 from milepost.records.annotations import function_annotations
 from milepost.records.canonical import canonical, parse
-from milepost.runtime.answering import asked
+from milepost.runtime.answering import asked, refuse_absent, said_paths
 from milepost.runtime.children import RUN_VARIABLE
 from milepost.runtime.opening import read_snapshot
 from milepost.runtime.registry import spec_of
@@ -35,14 +36,23 @@ ARGUMENT_LENGTH_MAX = 60_000
 """Characters that are handed to it; what is longer is checked by the resume."""
 
 
-def checked_apart(store: Store, row: QuestionRow, choice: str, given: Mapping[str, str | None]) -> str | None:
-    """Return the result to record: the given one, or null for an effect that returns nothing. Nothing else is believed.
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is recorded of what a person gave: the result, and which of their texts are paths of files."""
 
+    result: str | None
+    paths: tuple[str, ...] = ()
+
+
+def checked_apart(store: Store, row: QuestionRow, choice: str, given: Mapping[str, str | None]) -> Checked:
+    """Return the given result, or null for an effect that returns nothing, and the paths in a request.
+
+    Nothing else is believed; of the paths, where the answer is written, only those that the person wrote.
     Raises: AnswerRefused when what is given does not fit the effect.
     """
     options = [f"--{name}={value}" for name, value in given.items() if value is not None]
     if sum(map(len, options)) > ARGUMENT_LENGTH_MAX:
-        return given["result"]
+        return Checked(given["result"])
     command = [sys.executable, "-m", "milepost", "answer", "--check", "--json", *options, "--", row.question_id, choice]
     environ = {
         **os.environ,
@@ -57,11 +67,12 @@ def checked_apart(store: Store, row: QuestionRow, choice: str, given: Mapping[st
     except (OSError, ValueError, subprocess.TimeoutExpired):
         found = None
     if not isinstance(found, dict):
-        return given["result"]
+        return Checked(given["result"])
     error = found.get("error", {})
     if error.get("code") == AnswerRefused.code:
         raise AnswerRefused(question_id=row.question_id, reason=str(error["facts"]["reason"]))
-    return NOTHING if given["result"] is None and found.get("result") == NOTHING else given["result"]
+    returns_nothing = given["result"] is None and found.get("result") == NOTHING
+    return Checked(NOTHING if returns_nothing else given["result"], said_paths(found.get("paths")))
 
 
 def checked_result(store: Store, row: QuestionRow, result: str | None) -> str | None:
@@ -82,18 +93,24 @@ def checked_result(store: Store, row: QuestionRow, result: str | None) -> str | 
     return result
 
 
-def checked_request(store: Store, row: QuestionRow, request: str | None) -> None:
-    """Check an edited request against the effect as it is declared. Raises: AnswerRefused when it cannot be sent."""
+def checked_request(store: Store, row: QuestionRow, request: str | None) -> list[str]:
+    """Check an edited request against the effect as it is declared; return the paths in it, each of which is there.
+
+    Raises: AnswerRefused when it cannot be sent.
+    """
     if request is None or not _is_json(request):
-        return  # refused where the answer is written
+        return []  # refused where the answer is written
     evidence = evidence_of(store, row)
     spec = _effect(store, row, evidence["binding"]["versions"])
     if spec is None:
-        return
+        return []
     planned = spec.arguments.decode(canonical(evidence["request"]["arguments"]))
     found = as_edited(spec, asked(row).about["item_key"], planned, request.encode("utf-8"))
     if isinstance(found, str):
         raise AnswerRefused(question_id=row.question_id, reason=f"the request does not fit {row.path}: {found}")
+    paths = watched_paths(spec, found.bound)
+    refuse_absent(row.question_id, paths)
+    return paths
 
 
 def _effect(store: Store, row: QuestionRow, versions: Mapping[str, Any] | None = None) -> EffectSpec | None:

@@ -227,16 +227,18 @@ def _is_expired(state: ApprovalState, now: datetime) -> bool:
 def _changes(call: Call[Any], matter: Matter, state: ApprovalState) -> Steps[list[str]]:
     """Say what differs from what was approved, in the words of the evidence."""
     about, exact = state.question.about, matter.exact
-    its_own = exact.edit is not None and exact.edit.question_id == state.question.question_id and state.needed == 1
+    answers_it = exact.edit is not None and exact.edit.question_id == state.question.question_id
+    its_own = answers_it and state.needed == 1
+    unseen = exact.unseen if answers_it else ()
     request = str(about["request"]) if its_own else exact.digest
     now = binding(call, matter.rule, request, state.order)
     if digest(canonical(now)) == about["binding"]:
-        return []
+        return [*unseen]
     assert state.question.evidence is not None
     old: Any = parse((yield Load(state.question.evidence, f"evidence of {state.question.question_id}")))
     shown = old["request"] if its_own else parse(exact.data)
     found = difference({**old["binding"], "request": old["request"]}, {**now, "request": shown})
-    return [str(change) for change in found] or ["what it is bound to differs"]
+    return [*map(str, found), *unseen] or ["what it is bound to differs"]
 
 
 def _givers(state: ApprovalState) -> str:

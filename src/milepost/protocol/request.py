@@ -5,7 +5,7 @@ Called by `effect` and `step` before anything is asked or sent, and by the door 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from milepost.errors import MilepostError
@@ -13,7 +13,7 @@ from milepost.protocol.call import Call
 from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import Edit
-from milepost.records.canonical import Json, canonical, digest
+from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.frozen import frozen
 from milepost.records.paths import find_paths
 
@@ -27,6 +27,7 @@ class Exact:
     planned: str
     edit: Edit | None = None
     unusable: str = ""  # why an edit that a person made cannot stand
+    unseen: tuple[str, ...] = ()  # files of the edit that are not what they were when it was made, in words
 
 
 @frozen
@@ -41,21 +42,33 @@ def exact_request(call: Call[Any]) -> Steps[Exact]:
     """Fix the exact request of a call. An edit that stands for it takes the place of the plan's arguments."""
     if call.planned is not None:
         call.bound, call.encoded, call.paths = call.planned
-    data = yield from _written(call)
+    planned_files = yield from _files(call)
+    data = written(call.encoded, planned_files)
     planned = digest(data)
     approval = call.snapshot.approvals.get(call.path)
     edit = approval.edit if approval is not None and approval.question.about["planned"] == planned else None
     if edit is None:
         return Exact(data, planned, planned)
-    given: bytes = yield Load(edit.arguments, f"edited request of {call.path}")
-    edited = as_edited(call.spec, call.item_key, call.bound, given)
+    arguments, seen = read_back((yield Load(edit.arguments, f"edited request of {call.path}")))
+    edited = as_edited(call.spec, call.item_key, call.bound, arguments)
     if isinstance(edited, str):
         return Exact(data, planned, planned, unusable=f"the edit by {edit.by} cannot be used: {edited}")
     call.planned = (call.bound, call.encoded, call.paths)
     call.bound, call.encoded = edited.bound, edited.encoded
-    call.paths = [{"kind": "path", "path": str(path)} for _, path in _watched_paths(call)]
-    data = yield from _written(call)
-    return Exact(data, digest(data), planned, edit)
+    call.paths = [{"kind": "path", "path": path} for path in watched_paths(call.spec, call.bound)]
+    files = yield from _files(call)
+    data = written(call.encoded, files)
+    return Exact(data, digest(data), planned, edit, unseen=_unseen(files, [*planned_files, *seen], edit.by))
+
+
+def _unseen(files: Sequence[Mapping[str, Json]], seen: Sequence[Any], by: str) -> tuple[str, ...]:
+    """Say which files are not what they were when somebody put them in the place of the plan's, or were not looked at.
+
+    The plan's own are what its question showed: had one changed since, the edit would not be about this request.
+    """
+    known = {entry.get("path") for entry in seen if isinstance(entry, dict)}
+    changed, unseen = f"has changed since {by} named it", f"was not looked at when {by} named it"
+    return tuple(f"{f['path']} {changed if f['path'] in known else unseen}" for f in files if f not in seen)
 
 
 def as_edited(spec: EffectSpec, item_key: str | None, bound: Mapping[str, Any], arguments: bytes) -> Edited | str:
@@ -97,15 +110,30 @@ def _named(spec: EffectSpec, bound: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _written(call: Call[Any]) -> Steps[bytes]:
-    data = b'{"arguments":' + call.encoded + b"}"
-    if call.paths:
-        files = yield Observe(call.paths)
-        content: list[Json] = [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in files]
-        data = data[:-1] + b',"files":' + canonical(content) + b"}"
-    return data
+def written(encoded: bytes, files: Sequence[dict[str, Json]]) -> bytes:
+    """Write a request: its arguments, and the files among them as they are."""
+    data = b'{"arguments":' + encoded + b"}"
+    return data[:-1] + b',"files":' + canonical([*files]) + b"}" if files else data
 
 
-def _watched_paths(call: Call[Any]) -> list[tuple[str, Any]]:
-    watched = [call.bound[name] for name in call.spec.arguments.watched if name in call.bound]
-    return [found for value in watched for found in find_paths(value)]
+def read_back(given: bytes) -> tuple[bytes, list[Any]]:
+    """Return what an answer carries for an edit: arguments, and the files among them as they were at the door.
+
+    Where there are none it carries the arguments alone.
+    """
+    value = parse(given)
+    if not isinstance(value, dict) or value.keys() != {"arguments", "files"} or not isinstance(value["files"], list):
+        return given, []
+    return canonical(value["arguments"]), value["files"]
+
+
+def watched_paths(spec: EffectSpec, bound: Mapping[str, Any]) -> list[str]:
+    """Return the paths among the watched arguments."""
+    watched = [bound[name] for name in spec.arguments.watched if name in bound]
+    return [str(path) for value in watched for _, path in find_paths(value)]
+
+
+def _files(call: Call[Any]) -> Steps[list[dict[str, Json]]]:
+    """Look at the files among the arguments now."""
+    found = (yield Observe(call.paths)) if call.paths else []
+    return [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in found]

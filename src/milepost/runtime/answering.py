@@ -5,12 +5,15 @@ The first of each stands. A run with a seal key takes them only from somebody wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
-from milepost.errors import AlreadyAnswered, AnswerRefused, CorruptRecord, QuestionUnknown, RunEnded
+from milepost.errors import AlreadyAnswered, AnswerRefused, CorruptRecord, MilepostError, QuestionUnknown, RunEnded
+from milepost.protocol.request import written
 from milepost.protocol.state import settled_after
-from milepost.records.canonical import canonical, parse
+from milepost.records.canonical import Json, canonical, parse
 from milepost.records.identity import Identity, is_same_person
 from milepost.records.model import ENDED, Choice, QuestionAsked
 from milepost.records.rows import AnswerRow, CancelRow
@@ -19,6 +22,7 @@ from milepost.records.written import decode_record
 from milepost.runtime.entitled import refuse_the_agent, role_of
 from milepost.runtime.opening import check_key, row_of
 from milepost.runtime.shown import check_shown
+from milepost.sources import observe, of_path
 from milepost.stores.contract import QuestionRow, RunRow, Store
 
 
@@ -61,11 +65,13 @@ def answer_question(
     ref: str | None = None,
     result: str | None = None,
     request: str | None = None,
+    paths: Sequence[str] = (),
 ) -> AnswerRow:
     """Record what a person decided. The run acts on it when it is resumed and as many have answered as must.
 
     Every door comes through here; `by` is who it knows to be there, never what somebody typed. `result` is JSON;
-    `request`, for an edit, is the JSON object of arguments that the evidence shows, changed.
+    `request`, for an edit, is the JSON object of arguments that the evidence shows, changed; `paths` are the files
+    among them, by the effect's types: what lies there now is what is sent, and one not named here is asked about.
     Raises: QuestionUnknown, AnswerRefused (also of whoever may not, or did already), AlreadyAnswered (kept in the audit
     all the same), SealKeyMissing, CorruptRecord when an answer that stands was not given with the run's key, or when
     the inbox shows another question than the run asks.
@@ -85,7 +91,7 @@ def answer_question(
         note,
         ref,
         _json(question_id, "result", result),
-        request=_json(question_id, "request", request),
+        request=_with_files(row, _json(question_id, "request", request), paths, seal_key if run.seal_name else None),
         door=by.door,
         role=role_of(question, by),
     )
@@ -171,6 +177,58 @@ def _check_needs(question_id: str, choice: Choice, given: Mapping[str, str | Non
         if value is None and name in choice.needs and name in _NEEDED:
             reason = f"the choice {choice.name!r} needs --{name}: {_NEEDED[name]}"
             raise AnswerRefused(question_id=question_id, reason=reason)
+
+
+# ── the files of an edited request ──────────────────────────────────────────────────────────────────
+
+
+def _with_files(
+    row: QuestionRow, arguments: bytes | None, paths: Sequence[str], seal_key: bytes | None
+) -> bytes | None:
+    """Return arguments with their files as they are now. Of the paths only those count that the person wrote.
+
+    Raises: AnswerRefused when one is not there, or cannot be read.
+    """
+    if arguments is None or not paths:
+        return arguments
+    wrote = {str(PurePath(text)) for text in _texts(parse(arguments))}
+    files = [_file_now(row.question_id, path, seal_key) for path in dict.fromkeys(paths) if path in wrote]
+    return written(arguments, files) if files else arguments
+
+
+def _file_now(question_id: str, path: str, seal_key: bytes | None) -> dict[str, Json]:
+    refuse_absent(question_id, [path])
+    try:
+        found = observe(of_path(PurePath(path)).descriptor(), seal_key=seal_key)
+    except MilepostError as error:
+        raise AnswerRefused(question_id=question_id, reason=f"the request names {path}: {error}") from error
+    return {"path": found.descriptor["path"], "fingerprint": found.fingerprint}
+
+
+def refuse_absent(question_id: str, paths: Sequence[str]) -> None:
+    """Refuse an edited request that names a file which is not there. Raises: AnswerRefused."""
+    for path in paths:
+        if not os.path.exists(path):
+            reason = f"the request names {path}, and there is nothing at {os.path.abspath(path)}"
+            raise AnswerRefused(question_id=question_id, reason=reason)
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Yield every text inside JSON, names too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        yield from value
+        for part in value.values():
+            yield from _texts(part)
+
+
+def said_paths(said: object) -> tuple[str, ...]:
+    """Return the paths that a process in which a task's code ran found in a request; none for anything else."""
+    return tuple(said) if isinstance(said, list) and all(isinstance(path, str) for path in said) else ()
 
 
 def _json(question_id: str, name: str, text: str | None) -> bytes | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from desk import Desk
@@ -18,8 +20,16 @@ BOB = Identity("bob@office", ("finance", "it"))
 EVE = Identity("eve@elsewhere", ("guests",))
 
 
-def says(desk: Desk, who: Identity, choice: str, *, of: QuestionRow | None = None, request: Any = None) -> AnswerRow:
-    """Let somebody answer the one open question (or this one)."""
+def says(
+    desk: Desk,
+    who: Identity,
+    choice: str,
+    *,
+    of: QuestionRow | None = None,
+    request: Any = None,
+    paths: Sequence[Path] = (),
+) -> AnswerRow:
+    """Let somebody answer the one open question (or this one); `paths` are the files that a request names."""
     return answer_question(
         desk.store,
         (of or desk.question).question_id,
@@ -29,4 +39,5 @@ def says(desk: Desk, who: Identity, choice: str, *, of: QuestionRow | None = Non
         at=format_time(desk.clock.now()),
         note="looked into it",
         request=None if request is None else json.dumps(request),
+        paths=[str(path) for path in paths],
     )

@@ -15,7 +15,7 @@ from milepost.console.wiring import Console
 from milepost.errors import AnswerRefused, MilepostError, NotEncodable
 from milepost.records.canonical import canonical, parse
 from milepost.records.identity import Identity
-from milepost.runtime.answering import answer_question, asked, find_question, settling
+from milepost.runtime.answering import answer_question, asked, find_question, said_paths, settling
 from milepost.runtime.shown import check_shown
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow
@@ -150,7 +150,7 @@ def _beside(question_id: str, form: Mapping[str, Sequence[str]], *, alone: bool)
     return found
 
 
-def _given(console: Console, question_id: str, choice: str, beside: dict[str, str | None]) -> dict[str, str | None]:
+def _given(console: Console, question_id: str, choice: str, beside: dict[str, str | None]) -> dict[str, Any]:
     """Return what is recorded with a choice. Raises: AnswerRefused.
 
     The request stands in the form whatever is chosen: only the choice that takes one sends it, and any other choice
@@ -180,11 +180,11 @@ def _refuse_changed(console: Console, row: QuestionRow, choice: str, request: st
         raise AnswerRefused(question_id=row.question_id, reason=f"{reason}, or open the question anew")
 
 
-def _fitting(console: Console, question_id: str, choice: str, found: dict[str, str | None]) -> dict[str, str | None]:
+def _fitting(console: Console, question_id: str, choice: str, found: dict[str, str | None]) -> dict[str, Any]:
     """Return result and request as they are to be recorded; what no child can check, the resume does.
 
     What a person gave is recorded as they gave it, whatever the child says, in which a task's code ran: of that only
-    the null of an effect that returns nothing is taken. Raises: AnswerRefused.
+    the null of an effect that returns nothing is taken, and which texts are paths. Raises: AnswerRefused.
     """
     said = console.children.fitting(question_id, choice, found)
     value = said.value if isinstance(said.value, dict) else {}
@@ -192,7 +192,8 @@ def _fitting(console: Console, question_id: str, choice: str, found: dict[str, s
     if error.get("code") == AnswerRefused.code:
         raise AnswerRefused(question_id=question_id, reason=str(error["facts"]["reason"]))
     returns_nothing = found.get("result") is None and value.get("result") == "null"
-    return {"request": found.get("request"), "result": "null" if returns_nothing else found.get("result")}
+    result = "null" if returns_nothing else found.get("result")
+    return {"request": found.get("request"), "result": result, "paths": said_paths(value.get("paths"))}
 
 
 def _one(form: Mapping[str, Sequence[str]], name: str) -> str:
