@@ -123,6 +123,16 @@ def refunds(people: list[str]) -> int:
     return len(people)
 
 
+@effect(key=lambda letter: "letter", approve="before", next="Nothing.")
+def send_letter(key: Key, letter: Path) -> None:
+    return None
+
+
+@task(model="small-1")
+def letters(letter: Path) -> None:
+    send_letter(letter)
+
+
 # ── filling a store ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -155,6 +165,8 @@ def fill(location: str) -> None:
     for name in ("edits-1", "edits-2", "edits-3", "edits-4"):
         with suppress(ApprovalNeeded):
             refunds.options(store=store).run(name, people=["Ana"])
+    with suppress(ApprovalNeeded):
+        letters.options(store=store).run("edits-file", letter=source)
     for name in ("clicks-1", "clicks-2", "clicks-3", "clicks-4", "clicks-5"):
         with suppress(ApprovalNeeded):
             remind.options(store=store).run(name, people=["Ana & <b>Ben</b>"])

@@ -7,7 +7,9 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from running import form_key, question_of, send_answer
+from running import Console, form_key, question_of, send_answer
+
+from milepost.stores.sqlite.store import SqliteStore
 
 
 def shown_arguments(client: httpx.Client, question: str) -> Any:
@@ -46,6 +48,19 @@ def test_an_edit_is_recorded_as_one(visitor: httpx.Client) -> None:
     assert answer.status_code == 303, answer.text
     found = visitor.get("/question.json", params={"id": question}).json()
     assert found["answer"]["choice"] == "edit"
+
+
+def test_an_edit_is_about_the_file_it_names_as_it_is_then(visitor: httpx.Client, console: Console) -> None:
+    """What lies there later was seen by nobody; a file that is not there is refused while somebody can correct it."""
+    question = question_of(visitor, "edits-file")
+    refused = send_answer(visitor, question=question, choice="edit", request='{"letter": "gone.txt"}')
+    assert (refused.status_code, "names gone.txt, and there is nothing at" in refused.text) == (409, True)
+    assert is_open(visitor, question)
+    assert send_answer(visitor, question=question, choice="edit", request='{"letter": "in.txt"}').status_code == 303
+    store = SqliteStore(console.store, create=False)
+    (answer,) = store.answers("edits-file")
+    store.close()
+    assert [file["path"] for file in json.loads(answer.request or b"")["files"]] == ["in.txt"]
 
 
 def test_what_goes_with_one_answer_goes_with_no_batch(visitor: httpx.Client) -> None:

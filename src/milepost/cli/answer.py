@@ -60,7 +60,11 @@ class Told:
 @click.option("--path", "pattern", default="*", help="With --run: those about these calls; * stands for anything.")
 @click.option("--ref", help="The provider's own reference id of what was applied.")
 @click.option("--result", metavar="JSON", help="What the effect would have returned.")
-@click.option("--request", metavar="JSON", help="With edit: the arguments to send instead, all of them.")
+@click.option(
+    "--request",
+    metavar="JSON",
+    help="With edit: the arguments to send instead, all of them, with files as they are now.",
+)
 @click.option("--check", "only_check", is_flag=True, help="Only check what is given with a choice; record nothing.")
 @click.option("--note", "why", default="", help="Why; kept in the audit.")
 @json_option

@@ -375,7 +375,7 @@ class AnswerEntered(Record):
     note: str = ""
     ref: str | None = None
     result: Pointer | None = None
-    request: Pointer | None = None  # the arguments of an edited request, as JSON
+    request: Pointer | None = None  # of an edited request the arguments, and the files among them, as JSON
     door: str = ""
     role: str = ""  # the entry of approvers= that let them answer
 

@@ -27,7 +27,7 @@ class AnswerRow:
     result: bytes | None = None  # JSON
     place: int = 1
     seal: bytes | None = None
-    request: bytes | None = None  # JSON: the arguments of an edited request
+    request: bytes | None = None  # JSON: of an edited request the arguments, and the files among them
     door: str = ""
     role: str = ""
 

@@ -41,3 +41,37 @@ def test_a_plan_that_lies_in_wait_for_an_answer_does_not_change_it(shell: Shell)
     assert (refused.status, "expected int" in refused.err) == (3, True)
     assert shell.run("answer", question, "edit", "--request", '{"who": "ada", "amount": 9}').status == 0
     assert shell.run("resume", "r").out.strip() == "paid 9 to ada"
+
+
+MAILS = """
+from datetime import timedelta
+from pathlib import Path
+
+from milepost import Key, effect, task
+
+
+@effect(approve="before", key_lifetime=timedelta(days=1), provider="mail")
+def mail(key: Key, letter: Path) -> str:
+    return letter.read_text()
+
+
+@task
+def mails() -> str:
+    return mail(Path("planned.txt"))
+"""
+
+
+def test_an_edit_is_about_the_file_as_it_was_when_it_was_named(shell: Shell) -> None:
+    """Between the answer and the resume anybody can write over it: that is asked about, never sent."""
+    for name, text in (("plan.py", MAILS), ("planned.txt", "planned"), ("chosen.txt", "chosen")):
+        (shell.folder / name).write_text(text, encoding="utf-8")
+    assert shell.run("run", "plan.py", "--run-id", "r").status == 4
+    question = shell.question()
+    refused = shell.run("answer", question, "edit", "--request", '{"letter": "gone.txt"}')
+    assert (refused.status, "names gone.txt, and there is nothing at" in refused.err) == (3, True)
+    assert shell.run("answer", question, "edit", "--request", '{"letter": "chosen.txt"}').status == 0
+    (shell.folder / "chosen.txt").write_text("overwritten", encoding="utf-8")
+    asked = shell.run("resume", "r")
+    assert (asked.status, "chosen.txt has changed since" in asked.err) == (4, True)
+    assert shell.run("answer", "--run", "r", "approve").status == 0
+    assert shell.run("resume", "r").out.strip() == "overwritten"
