@@ -13,7 +13,8 @@ from datetime import timedelta
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from milepost import declare
-from milepost.errors import BlocksLoop, OutsideRun
+from milepost.errors import BadOption, BlocksLoop, OutsideRun
+from milepost.protocol.amounts import DURATION_MAX, is_number, shown
 from milepost.protocol.keys import Key
 from milepost.protocol.outcomes import Applied
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
@@ -328,7 +329,10 @@ class Sleep:
         return awaitable(scope.begin(spec, (seconds,), {}))
 
     def _ready(self, duration: timedelta | float, name: str) -> tuple[Scope, StepSpec, float]:
-        seconds = duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
+        seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
+        if not is_number(seconds, 0, DURATION_MAX.total_seconds()):
+            reason = f"expected a timedelta or seconds, from 0 to {DURATION_MAX.days:,} days, found {shown(duration)}"
+            raise BadOption(where="milepost.sleep(duration)", reason=reason, hint="Correct the duration in the plan.")
         return here_or_refused(name), replace(declare.step_spec(_sleep, name=name), waits=True), seconds
 
 

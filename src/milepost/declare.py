@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from milepost.errors import BadName, BadOption
+from milepost.protocol.amounts import checked_duration
 from milepost.protocol.approving import approving
 from milepost.protocol.keys import checked_step_name
 from milepost.protocol.limits import Limits
@@ -99,7 +100,10 @@ def effect_spec(
     if "review" in people:
         raise BadOption(where=f"{where}, review=", reason='an effect is done when it is sent: write approve="before"')
     _check_lookup(where, lookup, settle, common["is_async"])
+    if key_lifetime is not None:
+        checked_duration(f"{where}, key_lifetime=", key_lifetime)
     _check_scope(where, scope, key)
+    _check_texts(where, {"provider": provider, "permission": permission})
     return EffectSpec(
         **common,
         provider=provider or common["where"],
@@ -120,8 +124,8 @@ def _check_lookup(where: str, lookup: Function | None, settle: timedelta | None,
         raise BadOption(
             where=f"{where}, lookup=", reason="settle= is missing: how long after a call it may still arrive"
         )
-    if settle is not None and settle < timedelta(0):
-        raise BadOption(where=f"{where}, settle=", reason=f"expected zero or more, found {settle}")
+    if settle is not None:
+        checked_duration(f"{where}, settle=", settle, least=timedelta(0))
     if lookup is not None and inspect.iscoroutinefunction(lookup) and not is_async:
         raise BadOption(where=f"{where}, lookup=", reason="an async lookup needs an async effect")
 
@@ -211,6 +215,7 @@ def _common(
     checked = checked_step_name(kind, name or getattr(function, "__name__", ""))
     where = f"{kind} {checked}"
     _check_options(function, where, key, unwatched)
+    _check_texts(where, {"next": next_action, "version": version})
     return {
         "name": checked,
         "function": function,
@@ -233,6 +238,15 @@ def _check_options(function: Function, where: str, key: Function | None, unwatch
         raise BadOption(where=f"{where}, key=", reason=f"expected a function of the arguments, found {key!r}")
     if isinstance(unwatched, str):
         raise BadOption(where=f"{where}, unwatched=", reason='expected a tuple of names, such as ("client",)')
+
+
+def _check_texts(where: str, texts: Mapping[str, str | None]) -> None:
+    """Refuse what no record could hold: it would be found out when something has happened already."""
+    for option, text in texts.items():
+        if text is None:
+            continue
+        if not isinstance(text, str) or text.encode("utf-8", "replace").decode("utf-8") != text:
+            raise BadOption(where=f"{where}, {option}=", reason=f"expected a text that UTF-8 can hold, found {text!r}")
 
 
 def _output(function: Function, where: str) -> Codec[Any]:

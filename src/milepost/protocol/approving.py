@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from milepost.errors import BadOption
+from milepost.protocol.amounts import checked_duration
 from milepost.protocol.failure import cut, kept_text
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.frozen import frozen
@@ -81,10 +82,8 @@ def approving(
     _check_word(where, "approve", approve, "before")
     _check_word(where, "review", review, "after")
     _check_people(where, approvers, approvals)
-    if approval_expires is not None and not approval_expires > timedelta(0):
-        raise BadOption(
-            where=f"{where}, approval_expires=", reason=f"expected more than zero, found {approval_expires}"
-        )
+    if approval_expires is not None:
+        checked_duration(f"{where}, approval_expires=", approval_expires)
     _check_summary(where, summary, arguments)
     if approve or review:
         found = (tuple(approvers), approvals, approval_expires, summary)

@@ -297,7 +297,10 @@ def _send(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps
         return None
     ended: Ended = yield Send(str(request.key))
     if ended.error is None:
-        return (yield from landed(call, attempt, str(request.key), request.digest, ended))
+        returned = yield from landed(call, attempt, str(request.key), request.digest, ended)
+        if ended.misused is not None:
+            raise ended.misused
+        return returned
     yield from _raised(call, attempt, request, ended, ended.error)
     return None
 

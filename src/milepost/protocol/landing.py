@@ -7,7 +7,7 @@ from typing import Any
 
 from milepost.errors import MilepostError
 from milepost.protocol.call import Call
-from milepost.protocol.failure import error_record
+from milepost.protocol.failure import cut, error_record
 from milepost.protocol.keep import keep_bytes, keep_files
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
 from milepost.protocol.outcomes import Applied, Found
@@ -16,6 +16,9 @@ from milepost.protocol.state import EffectState, Send
 from milepost.records.frozen import frozen
 from milepost.records.model import AnswerEntered, ErrorRecord, Outcome, OutcomeRecorded, Pointer
 from milepost.records.rows import ClaimRow
+
+REF_SIZE_MAX = 2048
+"""Bytes of a provider's reference that are kept."""
 
 
 @frozen
@@ -103,15 +106,18 @@ def claim_rows(
 
 
 def _unwrapped(spec: EffectSpec, value: Any) -> tuple[Any, str | None]:
-    if isinstance(value, Applied):
-        return value.result, value.ref
-    if spec.ref is None:
-        return value, None
+    """Return the result and the provider's reference. The effect happened: a bad reference must not hide it."""
+    result = value.result if isinstance(value, Applied) else value
     try:
-        ref = spec.ref(value)
-    except Exception as error:  # noqa: BLE001 – the user's ref=: the effect happened, a bad reference must not hide it
-        return value, f"(ref= failed: {type(error).__name__})"
-    return value, None if ref is None else str(ref)
+        ref = value.ref if isinstance(value, Applied) else spec.ref(value) if spec.ref is not None else None
+        return result, _as_text(ref)
+    except Exception as error:  # noqa: BLE001 – the user's ref=, or the text of what it gave
+        return result, f"(ref= failed: {type(error).__name__})"
+
+
+def _as_text(ref: object) -> str | None:
+    """Return a reference as a record can hold it, whatever it is."""
+    return None if ref is None else cut(str(ref), REF_SIZE_MAX)
 
 
 def recovered(call: Call[EffectSpec], key: str, state: EffectState | None, found: Found[Any]) -> Steps[None]:
@@ -120,7 +126,7 @@ def recovered(call: Call[EffectSpec], key: str, state: EffectState | None, found
     kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
     now = yield Now()
     last = state.last if state is not None else None
-    record = recovered_outcome(call.path, last, key, found.ref, kept.pointer, now.text, call.spec.next_action)
+    record = recovered_outcome(call.path, last, key, _as_text(found.ref), kept.pointer, now.text, call.spec.next_action)
     digest = last.intent.request_digest if last else ""
     yield Append((record,), (kept,), wait=True, claims=claim_rows(call, record, digest, (kept,)))
 

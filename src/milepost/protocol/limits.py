@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from milepost.errors import BadOption
+from milepost.protocol.amounts import COUNT_MAX, amount_in, checked_duration, shown
 
-COUNT_MAX = 10**12
-"""Largest number a limit takes."""
 RATE_COUNT_MAX = 1000
 """Sends a rate counts at most: so many times are kept."""
 
@@ -28,9 +27,8 @@ class Rate:
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= RATE_COUNT_MAX:
-            raise BadOption(where="Rate(count=…)", reason=f"expected 1 to {RATE_COUNT_MAX}, found {self.count!r}")
-        if not isinstance(self.per, timedelta) or self.per <= timedelta(0):
-            raise BadOption(where="Rate(per=…)", reason=f"expected a timedelta above zero, found {self.per!r}")
+            raise BadOption(where="Rate(count=…)", reason=f"expected 1 to {RATE_COUNT_MAX}, found {shown(self.count)}")
+        checked_duration("Rate(per=…)", self.per)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +53,10 @@ class Limits:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value <= COUNT_MAX):
                 raise _bad(name, "a whole number from 1 on", value)
-        if self.cost is not None and not _is_amount(self.cost):
-            raise _bad("cost", "an amount above zero", self.cost)
-        if self.wall is not None and (not isinstance(self.wall, timedelta) or self.wall <= timedelta(0)):
-            raise _bad("wall", "a timedelta above zero", self.wall)
+        if self.cost is not None and not amount_in(self.cost):
+            raise _bad("cost", f"an amount above zero, at most {COUNT_MAX:,}", self.cost)
+        if self.wall is not None:
+            checked_duration("Limits(wall=…)", self.wall)
         if self.sends is not None and not isinstance(self.sends, Rate):
             raise _bad("sends", "a Rate", self.sends)
 
@@ -98,15 +96,5 @@ def limits_from(data: Mapping[str, Any]) -> Limits | None:
     )
 
 
-def _is_amount(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, Decimal | int | float | str):
-        return False
-    try:
-        amount = Decimal(str(value))
-    except InvalidOperation:
-        return False
-    return amount.is_finite() and 0 < amount <= COUNT_MAX
-
-
 def _bad(name: str, expected: str, found: object) -> BadOption:
-    return BadOption(where=f"Limits({name}=…)", reason=f"expected {expected}, found {found!r}")
+    return BadOption(where=f"Limits({name}=…)", reason=f"expected {expected}, found {shown(found)}")

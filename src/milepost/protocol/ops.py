@@ -148,6 +148,7 @@ class Ended:
     duration_s: float = 0.0
     spent: dict[str, Any] | None = None
     uncalled: Sequence[str] = ()  # finished records the body, having returned, did not call again
+    misused: BaseException | None = None  # what an effect said wrongly while what it sent may have arrived already
 
 
 @frozen

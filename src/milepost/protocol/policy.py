@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Literal
 
 from milepost.errors import BadOption
+from milepost.protocol.amounts import checked_duration, is_number, shown
 
 STARTS_MAX = 3
 """Starts of a step allowed without a policy before a person is asked (design §5)."""
@@ -16,6 +17,8 @@ KEY_MARGIN = timedelta(minutes=5)
 """How much before the end of `key_lifetime` a provider's memory is no longer trusted."""
 WAIT_MAX = timedelta(days=7)
 """Longest wait honoured from a provider's Retry-After."""
+FACTOR_MAX = 1000
+"""How much longer than the last a wait can be at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +43,22 @@ class Retry:
         if not kinds or not all(isinstance(k, type) and issubclass(k, Exception) for k in kinds):
             raise BadOption(where="Retry(on=…)", reason=f"expected exception classes, found {self.on!r}")
         if type(self.attempts) is not int or not 1 <= self.attempts <= 1000:
-            raise BadOption(where="Retry(attempts=…)", reason=f"expected 1 to 1000, found {self.attempts!r}")
-        if self.factor < 1 or self.first_wait < timedelta(0) or self.longest_wait < self.first_wait:
-            raise BadOption(where="Retry", reason="expected factor ≥ 1 and 0 ≤ first_wait ≤ longest_wait")
+            raise BadOption(where="Retry(attempts=…)", reason=f"expected 1 to 1000, found {shown(self.attempts)}")
+        if not is_number(self.factor, 1, FACTOR_MAX):
+            reason = f"expected a number from 1 to {FACTOR_MAX}, found {shown(self.factor)}"
+            raise BadOption(where="Retry(factor=…)", reason=reason)
+        self._check_waits()
         if self.then not in ("ask", "raise"):
             raise BadOption(where="Retry(then=…)", reason=f'expected "ask" or "raise", found {self.then!r}')
+
+    def _check_waits(self) -> None:
+        for name in ("first_wait", "longest_wait"):
+            checked_duration(f"Retry({name}=…)", getattr(self, name), least=timedelta(0))
+        if self.longest_wait < self.first_wait:
+            reason = f"expected at least first_wait, {self.first_wait}, found {self.longest_wait}"
+            raise BadOption(where="Retry(longest_wait=…)", reason=reason)
+        if self.deadline is not None:
+            checked_duration("Retry(deadline=…)", self.deadline)
 
     def covers(self, error: BaseException) -> bool:
         """Say whether this exception, or the one it was raised from, is to be tried again."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from milepost.errors import BadOption, MilepostError, NotDecodable, Signal, StepFailed
+from milepost.protocol.amounts import is_number
 from milepost.protocol.asking import ask_about_plan, asking
 from milepost.protocol.call import Call
 from milepost.protocol.failure import error_record, leaves_as_it_is
@@ -163,6 +164,6 @@ def checked_threshold(where: str, shadow_first: int, agreement: float) -> dict[s
     """Check what a task asks for before it may run live. Raises: BadOption."""
     if isinstance(shadow_first, bool) or not isinstance(shadow_first, int) or shadow_first < 0:
         raise BadOption(where=f"{where}, shadow_first=", reason=f"expected 0, 1, 2, …, found {shadow_first!r}")
-    if not 0 < agreement <= 1:
+    if not is_number(agreement, 0, 1) or not agreement:
         raise BadOption(where=f"{where}, agreement=", reason=f"expected more than 0, at most 1, found {agreement!r}")
     return {"shadow_first": shadow_first, "agreement": float(agreement)}

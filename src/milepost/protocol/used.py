@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from milepost.protocol.amounts import added
 from milepost.protocol.limits import RATE_COUNT_MAX, Limits
 from milepost.records.frozen import frozen, slotted
 from milepost.records.model import (
@@ -61,12 +62,12 @@ class Used:
 
     def spend(self, path: str, attempt: int, spent: Mapping[str, Any], *, in_all: bool) -> None:
         """Count what an attempt spent: more than before, or (in_all) what it came to, of which a part may be known."""
-        cost, tokens = Decimal(str(spent.get("cost", 0))), _tokens(spent)
+        cost, tokens = _cost(spent), _tokens(spent)
         known_cost, known_tokens = self._said.get((path, attempt), (Decimal(0), 0))
         if in_all:
-            cost, tokens = max(cost - known_cost, Decimal(0)), max(tokens - known_tokens, 0)
-        self.cost, self.tokens = self.cost + cost, self.tokens + tokens
-        self._said[path, attempt] = known_cost + cost, known_tokens + tokens
+            cost, tokens = max(added(cost, -known_cost), Decimal(0)), max(tokens - known_tokens, 0)
+        self.cost, self.tokens = added(self.cost, cost), self.tokens + tokens
+        self._said[path, attempt] = added(known_cost, cost), known_tokens + tokens
 
     def fail(self, error: ErrorRecord, path: str, attempt: int) -> None:
         """Count an error that ended an attempt; another one than the last begins anew."""
@@ -98,8 +99,18 @@ class Used:
             self.since[name] = self.amount(name, datetime.fromisoformat(at))
 
 
+def _cost(spent: Mapping[str, Any]) -> Decimal:
+    """Return what a record says was spent. What is no amount, of code that still let it through, counts nothing."""
+    try:
+        cost = Decimal(str(spent.get("cost", 0)))
+    except InvalidOperation:
+        return Decimal(0)
+    return cost if cost.is_finite() and cost > 0 else Decimal(0)
+
+
 def _tokens(spent: Mapping[str, Any]) -> int:
-    return int(spent.get("input_tokens", 0)) + int(spent.get("output_tokens", 0))
+    said = (spent.get("input_tokens", 0), spent.get("output_tokens", 0))
+    return sum(count for count in said if isinstance(count, int) and count > 0)
 
 
 # ── counting, one function per kind of record ───────────────────────────────────────────────────────

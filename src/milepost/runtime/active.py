@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from milepost.errors import CorruptRecord, LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
+from milepost.errors import BadOption, CorruptRecord, LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
+from milepost.protocol.amounts import is_number, shown
 from milepost.protocol.ops import Artifact
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import Record
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
     from milepost.protocol.role import Promoted
 
+LEASE_S_MIN, LEASE_S_MAX = 0.001, 10**9
+"""Seconds a lease may be declared to last."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -44,6 +48,11 @@ class RunOptions:
     lease_s: float = LEASE_S
     handle_signals: bool = True
     shadow: bool = False  # no effect is sent; for a run that exists it must be what it is
+
+    def __post_init__(self) -> None:
+        if not is_number(self.lease_s, LEASE_S_MIN, LEASE_S_MAX):
+            reason = f"expected seconds from {LEASE_S_MIN} to {LEASE_S_MAX}, found {shown(self.lease_s)}"
+            raise BadOption(where="option lease_s=", reason=reason)
 
 
 class Options(TypedDict, total=False):

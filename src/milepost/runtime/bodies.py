@@ -21,7 +21,7 @@ from milepost.records.arguments import ArgumentsCodec
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.guarded import entered, left
-from milepost.runtime.scope import RuntimeCall, Scope, current
+from milepost.runtime.scope import SENDING, RuntimeCall, Scope, current
 
 
 def body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
@@ -51,7 +51,7 @@ def scope_of_body(run: ActiveRun, call: RuntimeCall) -> Scope:
 
 def scope_of_effect(run: ActiveRun, call: RuntimeCall) -> Scope:
     """Return a new scope for an effect's function, which holds no calls."""
-    return Scope(run, call.path, call, inside=f"effect {call.spec.name}")
+    return Scope(run, call.path, call, inside=f"{SENDING} {call.spec.name}")
 
 
 def recorded_arguments(call: RuntimeCall) -> tuple[tuple[object, ...], dict[str, object]]:
@@ -97,7 +97,7 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
     if error is None:
         scope.note_caught()
         uncalled = scope.uncalled()
-    return Ended(value, error, scope.run.clock.ticks() - began, scope.spent or None, uncalled)
+    return Ended(value, error, scope.run.clock.ticks() - began, scope.spent or None, uncalled, scope.misused)
 
 
 def signal_in(group: BaseExceptionGroup[BaseException]) -> Signal | None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from milepost.errors import NotEncodable, OutsideRun
+from milepost.errors import BadOption, NotEncodable, OutsideRun
+from milepost.protocol.amounts import added, checked_progress, checked_spending
 from milepost.protocol.failure import kept_text
 from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical, parse
@@ -34,12 +35,14 @@ def heartbeat(done: int, total: int | None = None, note: str = "", *, cursor: An
     """Say how far the current step is. `cursor` (JSON, at most 4 KiB) is what the next attempt can read.
 
     Outside a step it does nothing, so that unit tests need no store.
-    Raises: NotEncodable when the cursor is no JSON or too large, a Signal when the run may not write any more.
+    Raises: BadOption for what is no number, NotEncodable when the cursor is no JSON or too large, a Signal when the
+    run may not write any more.
     Crash: the last heartbeat is durable within 50 ms of being said; an earlier one is found otherwise.
     """
     scope = current.get()
     if scope is None or scope.inside or scope.call is None:
         return
+    checked_progress(done, total)
     data = canonical(cursor)
     if len(data) > CURSOR_SIZE_MAX:
         raise NotEncodable(
@@ -77,20 +80,28 @@ def spent(
 
     `cost` in `currency`, added exactly; several calls add up, the last currency named stands. Where the task limits
     cost or tokens it is recorded at once, so that it counts although the body may never end.
+    Raises: BadOption for what is no amount or count. In an effect, what was sent may have arrived: there its outcome
+    is recorded first, without what was said wrongly, and the effect's caller is told.
     Crash: what was said is counted, unless the process dies within 50 ms of saying it.
     """
     scope = current.get()
+    try:
+        said = checked_spending(cost, currency, input_tokens, output_tokens)
+    except BadOption as error:
+        if scope is None or not scope.sends:
+            raise
+        scope.misused = scope.misused or error
+        return
     if scope is None:
         return
     with scope.run.lock:
         kept = scope.spent
-        kept["input_tokens"] = kept.get("input_tokens", 0) + input_tokens
-        kept["output_tokens"] = kept.get("output_tokens", 0) + output_tokens
-        kept["cost"] = str(Decimal(kept.get("cost", "0")) + Decimal(str(cost)))
+        for name in ("input_tokens", "output_tokens"):
+            kept[name] = kept.get(name, 0) + said[name]
+        kept["cost"] = str(added(Decimal(kept.get("cost", "0")), Decimal(said["cost"])))
         kept["currency"] = currency
     limits = scope.run.task.limits
     if limits is not None and limits.counts_spending and not scope.run.checking:
-        said = {"cost": str(cost), "currency": currency, "input_tokens": input_tokens, "output_tokens": output_tokens}
         _record_spent(scope, said)
 
 

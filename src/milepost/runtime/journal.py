@@ -34,6 +34,7 @@ from milepost.runtime.opening import Opened, decoded, fold
 from milepost.runtime.proof import JournalProof
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import (
+    TOKENS_MAX,
     Batch,
     Head,
     Lease,
@@ -256,9 +257,8 @@ def progress_of(s: Snapshot, last: Record) -> Progress:
     status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
     detail = _detail(last) if isinstance(last, RunEnded) else ""
     cost = str(s.used.cost) if s.used.cost else ""
-    return Progress(
-        status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300], cost, s.used.tokens
-    )
+    tokens = min(s.used.tokens, TOKENS_MAX)
+    return Progress(status, last.at, s.verified_count, s.applied_count, s.next_action, detail[:300], cost, tokens)
 
 
 def _detail(ended: RunEnded) -> str:

@@ -18,6 +18,7 @@ from milepost.errors import (
     BadName,
     CalledInside,
     DuplicateStep,
+    MisuseError,
     NotAwaited,
     OutsideRun,
     RunStopping,
@@ -50,6 +51,9 @@ R = TypeVar("R")
 WHAT_KEYS_GIVE = "Let the function given as key= return a str or an int, from the call's arguments."
 
 IN_DOUBT_HINT = "`milepost resume RUN` finds out what became of it. To try again within a run, give the effect a Retry."
+
+SENDING = "effect"
+"""What begins `inside` of a scope in which an effect's function runs."""
 
 current: ContextVar[Scope | None] = ContextVar("milepost_scope", default=None)
 
@@ -90,6 +94,7 @@ class Scope:
         "has_ended",
         "home",
         "inside",
+        "misused",
         "path",
         "pid",
         "run",
@@ -107,6 +112,7 @@ class Scope:
         self.home: Home = here()
         self.pid = os.getpid()
         self.signalled: Signal | None = None
+        self.misused: MisuseError | None = None  # said wrongly in an effect: told when its outcome is recorded
         self.undeclared: UndeclaredWrite | None = None  # what a shadow run kept this body, or one inside, from doing
         self.has_ended = False
         self.active = 0  # calls of this body under way
@@ -116,6 +122,11 @@ class Scope:
         self._counts: dict[str, int] = {}
         # finished records that were not called again yet; True: they were called on the body's own line
         self.expected: dict[str, bool] = {} if inside else run.finished_before(path)
+
+    @property
+    def sends(self) -> bool:
+        """Say whether this is an effect's function: what it does may have arrived outside at any moment."""
+        return self.inside.startswith(SENDING)
 
     # ── naming ──────────────────────────────────────────────────────────────────────────────────────
 

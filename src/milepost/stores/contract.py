@@ -93,6 +93,10 @@ class Held:
     beat_at: str
 
 
+TOKENS_MAX = 2**63 - 1
+"""Largest number of tokens that a run's row holds."""
+
+
 class Progress(NamedTuple):
     """What the list of runs shows without reading journals."""
 
