@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from milepost.errors import BadConfig
 from milepost.owners import foreign_owner
+from milepost.regular import kind_at, read_regular
 
 FILE = "milepost.toml"
 A_TIME = 'a time such as "30s", "15min", "4h", "2d" or "6w" ("m" alone may be minutes or months)'
@@ -148,7 +149,10 @@ def read_config(file: Path) -> Config:
 
 def _parsed(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        kind = kind_at(str(file)) or "file"
+        if kind != "file":
+            raise BadConfig(file=file, key="the file", expected="a regular file", found=f"a {kind}")
+        return tomllib.loads(read_regular(file).decode("utf-8"))
     except OSError as error:
         raise BadConfig(file=file, key="the file", expected="a readable file", found=error.strerror) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -31,6 +31,7 @@ from milepost.records.annotations import function_annotations
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.canonical import canonical
 from milepost.records.codec import Codec
+from milepost.regular import read_regular
 
 Function = Callable[..., Any]
 _WHY = ("", "expensive", "depended_on", "review")
@@ -373,7 +374,7 @@ def _instructions_version(where: str, instructions: str | Path) -> str:
     if isinstance(instructions, str):
         return _short(instructions.encode("utf-8", "backslashreplace"))
     try:
-        return _short(instructions.read_bytes())
+        return _short(read_regular(instructions))
     except OSError as error:
         raise BadOption(
             where=f"{where}, instructions=", reason=f"{instructions} cannot be read: {error.strerror}"

@@ -30,10 +30,13 @@ ARGUMENTS = ArgumentsCodec(pay, skip_first=False, unwatched=(), where="pay")
         ({"approvers": ("finance", "finance")}, "different names"),
         ({"approvers": ("",)}, "different names"),
         ({"approvers": (1,)}, "different names"),
+        ({"approvers": (name for name in ("finance",))}, "different names"),
+        ({"approvers": (), "approve": "before"}, "at least one name, found (); approvers=None lets anybody"),
+        ({"approvers": []}, "at least one name, found []"),
         ({"approvals": 0}, "approvals=: expected 1 to 20, found 0"),
         ({"approvals": True}, "approvals=: expected 1 to 20"),
         ({"approvals": 21}, "approvals=: expected 1 to 20"),
-        ({"approval_expires": timedelta(0)}, "approval_expires=: expected more than zero"),
+        ({"approval_expires": timedelta(0)}, "approval_expires=: expected a timedelta above zero"),
         ({"summary": "Pay {amount"}, "is no format string"),
         ({"summary": "Pay {sum}"}, "{sum} is not among its parameters: payee, amount"),
         ({"summary": 7}, "expected a format string or a function"),
@@ -88,3 +91,13 @@ def test_a_summary_is_one_bounded_sentence_and_never_fails_the_question(summary:
 def test_an_asynchronous_summary_is_refused() -> None:
     with pytest.raises(BadOption, match="summary="):
         approving("effect pay", ARGUMENTS, approve="before", summary=_later)  # type: ignore[arg-type]
+
+
+def test_nobody_named_means_anybody_and_a_set_means_the_same_in_each_process() -> None:
+    """What an approval is bound to must not come from the order in which this process hashes names."""
+    names = [f"team-{number}" for number in range(20)]
+    anybody = approving("pay", ARGUMENTS, approve="before", approvers=None)
+    named = approving("pay", ARGUMENTS, approve="before", approvers=set(names))  # type: ignore[arg-type]
+    assert anybody == Approving(before=True)
+    assert named is not None
+    assert named.approvers == tuple(sorted(names))

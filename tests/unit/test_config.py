@@ -119,7 +119,11 @@ def test_what_bears_its_name_and_is_no_file_is_not_passed_over(tmp_path: Path) -
         load_config(tmp_path)
     (tmp_path / "milepost.toml").unlink()
     (tmp_path / "milepost.toml").mkdir()
-    with pytest.raises(BadConfig, match="Is a directory"):
+    with pytest.raises(BadConfig, match="found a folder"):
+        load_config(tmp_path)
+    (tmp_path / "milepost.toml").rmdir()
+    os.mkfifo(tmp_path / "milepost.toml")  # opening it would wait for somebody to write
+    with pytest.raises(BadConfig, match="expected a regular file, found a FIFO"):
         load_config(tmp_path)
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 from milepost.api import AsyncTask, Task
 from milepost.cli.output import only_results_on_stdout
 from milepost.errors import MilepostError, UnknownTask
+from milepost.regular import kind_at
 
 T = TypeVar("T")
 _NOT_THE_USERS = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
@@ -44,9 +45,12 @@ def _is_file(place: str) -> bool:
 
 
 def _file(target: str, path: Path) -> ModuleType:
-    if not path.is_file():
-        found = "it is a folder" if path.is_dir() else f"there is no file {path}"
-        raise UnknownTask(target=target, reason=found)
+    try:
+        kind = kind_at(str(path))
+    except OSError as error:
+        raise UnknownTask(target=target, reason=f"it cannot be looked at: {error.strerror}") from None
+    if kind != "file":
+        raise UnknownTask(target=target, reason=f"it is a {kind}" if kind else f"there is no file {path}")
     if path.suffix != ".py":
         raise UnknownTask(target=target, reason=f"expected a file that ends in .py, found {path.name}")
     path = path.resolve()
@@ -82,6 +86,9 @@ def _alone(target: str, path: Path, name: str) -> ModuleType:
 
 
 def _module(target: str, name: str) -> ModuleType:
+    if not all(name.split(".")):
+        found = "it is a folder" if name and Path(name).is_dir() else "it names no module"
+        raise UnknownTask(target=target, reason=found)
     _look_in(Path.cwd())
     try:
         return _imported(target, lambda: importlib.import_module(name))

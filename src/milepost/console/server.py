@@ -28,6 +28,7 @@ from milepost.console.people import People, Proxy
 from milepost.console.wiring import Console
 from milepost.errors import BadConfig, ConsoleRefused
 from milepost.records.identity import Identity
+from milepost.regular import read_regular
 from milepost.stores.contract import Store
 
 GRACE_S = 2
@@ -187,7 +188,7 @@ def read_tokens(file: Path) -> dict[str, Identity]:
     Raises: BadConfig, also of a file that names nobody: somebody meant to have people proven by it.
     """
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = tomllib.loads(read_regular(file).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise BadConfig(
             file=file, key="the file", expected="a readable TOML file of tokens", found=str(error)

@@ -7,12 +7,12 @@ shows a role definition.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from milepost.errors import BadOption
-from milepost.protocol.amounts import checked_duration
+from milepost.protocol.amounts import checked_duration, shown
 from milepost.protocol.failure import cut, kept_text
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.frozen import frozen
@@ -73,7 +73,7 @@ def approving(
     *,
     approve: str = "",
     review: str = "",
-    approvers: Sequence[str] = (),
+    approvers: Sequence[str] | None = None,
     approvals: int = 1,
     approval_expires: timedelta | None = None,
     summary: Summary | None = None,
@@ -86,9 +86,9 @@ def approving(
         checked_duration(f"{where}, approval_expires=", approval_expires)
     _check_summary(where, summary, arguments)
     if approve or review:
-        found = (tuple(approvers), approvals, approval_expires, summary)
+        found = (_in_order(approvers or ()), approvals, approval_expires, summary)
         return Approving(bool(approve), bool(review), *found)
-    if approvers or approvals != 1 or approval_expires is not None or summary is not None:
+    if approvers is not None or approvals != 1 or approval_expires is not None or summary is not None:
         reason = 'nothing asks for an approval: write approve="before", on a step also review="after"'
         raise BadOption(where=where, reason=reason)
     return None
@@ -99,13 +99,31 @@ def _check_word(where: str, option: str, found: str, expected: str) -> None:
         raise BadOption(where=f"{where}, {option}=", reason=f'expected "{expected}", found {found!r}')
 
 
-def _check_people(where: str, approvers: Sequence[str], approvals: int) -> None:
-    is_listed = not isinstance(approvers, str) and all(isinstance(name, str) and name.strip() for name in approvers)
+def _check_people(where: str, approvers: Sequence[str] | None, approvals: int) -> None:
+    if approvers is not None:
+        _check_approvers(where, approvers)
+    if type(approvals) is not int or not 1 <= approvals <= NEEDED_MAX:
+        raise BadOption(where=f"{where}, approvals=", reason=f"expected 1 to {NEEDED_MAX}, found {shown(approvals)}")
+
+
+def _check_approvers(where: str, approvers: Sequence[str]) -> None:
+    """Refuse what names nobody: a list that came out empty must not mean that anybody may."""
+    is_listed = (
+        isinstance(approvers, Collection)
+        and not isinstance(approvers, str)
+        and all(isinstance(name, str) and name.strip() for name in approvers)
+    )
+    if is_listed and not approvers:
+        reason = f"expected at least one name, found {approvers!r}; approvers=None lets anybody but the agent approve"
+        raise BadOption(where=f"{where}, approvers=", reason=reason)
     if not is_listed or len(set(approvers)) != len(approvers):
         reason = f'expected different names, users or groups, such as ("finance", "ana@host"), found {approvers!r}'
         raise BadOption(where=f"{where}, approvers=", reason=reason)
-    if type(approvals) is not int or not 1 <= approvals <= NEEDED_MAX:
-        raise BadOption(where=f"{where}, approvals=", reason=f"expected 1 to {NEEDED_MAX}, found {approvals!r}")
+
+
+def _in_order(approvers: Sequence[str]) -> tuple[str, ...]:
+    """Return the approvers in an order that is the same in each process: an approval is bound to it."""
+    return tuple(sorted(approvers) if isinstance(approvers, set | frozenset) else approvers)
 
 
 def _check_summary(where: str, summary: Summary | None, arguments: ArgumentsCodec) -> None:

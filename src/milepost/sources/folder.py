@@ -17,7 +17,8 @@ from pathlib import PurePath
 
 from milepost.errors import BadOption
 from milepost.records.frozen import frozen
-from milepost.sources.content import kind_at, read_content
+from milepost.regular import kind_at
+from milepost.sources.content import read_content
 from milepost.sources.naming import ALL_FILES, check_path, path_fields, path_of
 from milepost.sources.observation import Descriptor, Items, Observation, content_fingerprint
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from milepost.errors import SourceUnavailable
+from milepost.regular import kind_at
 from milepost.sources.call import observe_call
-from milepost.sources.content import kind_at
 from milepost.sources.files import observe_file
 from milepost.sources.folder import observe_folder
 from milepost.sources.naming import cannot_tell, path_of

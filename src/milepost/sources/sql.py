@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from milepost.errors import BadOption, MilepostError
-from milepost.sources.content import kind_at
+from milepost.regular import kind_at
 from milepost.sources.naming import cannot_tell, check_path, name_of, path_fields, path_of
 from milepost.sources.observation import Descriptor, Items, Observation, absent, content_fingerprint, readable
 

@@ -126,6 +126,10 @@ def test_failed_as_json_is_an_object_with_code_message_and_hint(shell: Shell) ->
         (("run", "letters.py"), "unknown-task", "does not say which task"),
         (("run", "nowhere.py:x"), "unknown-task", "there is no file nowhere.py"),
         (("run", "no.such.module:x"), "unknown-task", "there is no module 'no'"),
+        (("run", "."), "unknown-task", "it is a folder"),
+        (("run", "..:x"), "unknown-task", "it is a folder"),
+        (("run", ":x"), "unknown-task", "it names no module"),
+        (("run", "x" * 300 + ".py"), "unknown-task", "File name too long"),
         (("run", "letters.py:letters"), "bad-input", "input names: it is missing; expected names=list[str]"),
         (("run", "letters.py:letters", "names=5"), "bad-input", "expected list[str], found '5'"),
         (
