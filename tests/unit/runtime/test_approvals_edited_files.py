@@ -12,7 +12,7 @@ from desk import Desk
 from people import ADA, BOB, says
 from provider import Provider
 
-from milepost import Key, effect, task
+from milepost import Key, Retry, effect, task
 from milepost.errors import AnswerRefused, ApprovalNeeded
 
 
@@ -74,6 +74,17 @@ def test_what_is_written_over_it_after_the_answer_is_asked_about(
     says(desk, BOB, "approve")
     assert desk.resume(plan) == "receipt-1"
     assert provider.ledger[0][1] == ["overwritten", 1]
+
+
+def test_what_is_written_over_it_while_its_send_waits_is_asked_about(
+    desk: Desk, provider: Provider, letters: tuple[Path, Path]
+) -> None:
+    plan = mailing(provider, letters[0], rejected=ConnectionError, retry=Retry(on=ConnectionError))
+    edits(desk, plan, letters[1])
+    provider.will_raise(ConnectionError("busy"))
+    with pytest.raises(ApprovalNeeded, match=r"chosen\.txt has changed since"):
+        desk.resume(plan, waiting=lambda until, reason: letters[1].write_text("overwritten"))
+    assert provider.ledger == []
 
 
 def test_a_file_that_no_door_looked_at_is_asked_about(
