@@ -333,7 +333,7 @@ class Sleep:
         if not is_number(seconds, 0, DURATION_MAX.total_seconds()):
             reason = f"expected a timedelta or seconds, from 0 to {DURATION_MAX.days:,} days, found {shown(duration)}"
             raise BadOption(where="milepost.sleep(duration)", reason=reason, hint="Correct the duration in the plan.")
-        return here_or_refused(name), replace(declare.step_spec(_sleep, name=name), waits=True), seconds
+        return here_or_refused(name), replace(declare.step_spec(_sleep, name=name), waits=True), float(seconds)
 
 
 def _sleep(seconds: float) -> None:
