@@ -58,7 +58,7 @@ class Retry:
             reason = f"expected at least first_wait, {self.first_wait}, found {self.longest_wait}"
             raise BadOption(where="Retry(longest_wait=…)", reason=reason)
         if self.deadline is not None:
-            checked_duration("Retry(deadline=…)", self.deadline)
+            checked_duration("Retry(deadline=…)", self.deadline, least=timedelta(0))  # zero: never again
 
     def covers(self, error: BaseException) -> bool:
         """Say whether this exception, or the one it was raised from, is to be tried again."""
