@@ -104,7 +104,7 @@ def effect_spec(
     if key_lifetime is not None:
         checked_duration(f"{where}, key_lifetime=", key_lifetime)
     _check_scope(where, scope, key)
-    _check_texts(where, {"provider": provider, "permission": permission})
+    _check_texts(where, provider=provider, permission=permission)
     return EffectSpec(
         **common,
         provider=provider or common["where"],
@@ -122,9 +122,8 @@ def effect_spec(
 
 def _check_lookup(where: str, lookup: Function | None, settle: timedelta | None, is_async: bool) -> None:
     if lookup is not None and settle is None:
-        raise BadOption(
-            where=f"{where}, lookup=", reason="settle= is missing: how long after a call it may still arrive"
-        )
+        reason = "settle= is missing: how long after a call it may still arrive"
+        raise BadOption(where=f"{where}, lookup=", reason=reason)
     if settle is not None:
         checked_duration(f"{where}, settle=", settle, least=timedelta(0))
     if lookup is not None and inspect.iscoroutinefunction(lookup) and not is_async:
@@ -216,7 +215,7 @@ def _common(
     checked = checked_step_name(kind, name or getattr(function, "__name__", ""))
     where = f"{kind} {checked}"
     _check_options(function, where, key, unwatched)
-    _check_texts(where, {"next": next_action, "version": version})
+    _check_texts(where, next=next_action, version=version)
     return {
         "name": checked,
         "function": function,
@@ -241,12 +240,10 @@ def _check_options(function: Function, where: str, key: Function | None, unwatch
         raise BadOption(where=f"{where}, unwatched=", reason='expected a tuple of names, such as ("client",)')
 
 
-def _check_texts(where: str, texts: Mapping[str, str | None]) -> None:
+def _check_texts(where: str, **texts: str | None) -> None:
     """Refuse what no record could hold: it would be found out when something has happened already."""
     for option, text in texts.items():
-        if text is None:
-            continue
-        if not isinstance(text, str) or text.encode("utf-8", "replace").decode("utf-8") != text:
+        if text is not None and not (isinstance(text, str) and text.encode("utf-8", "replace").decode() == text):
             raise BadOption(where=f"{where}, {option}=", reason=f"expected a text that UTF-8 can hold, found {text!r}")
 
 
