@@ -32,7 +32,7 @@ def find(key: Key, payee: str, amount: int) -> Found[str] | NotFound:
     settle=timedelta(0),
     approve="before",
     approvals=int(os.environ.get("APPROVALS", "1")),
-    approvers=tuple(os.environ.get("APPROVERS", "").split()),
+    approvers=os.environ["APPROVERS"].split() if "APPROVERS" in os.environ else None,
     summary="Pay {amount} EUR to {payee}",
     provider="bank",
     next="Tell the supplier.",
