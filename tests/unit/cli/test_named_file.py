@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,13 +77,14 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 
 def test_a_pipe_is_written_into(tmp_path: Path) -> None:
     """As `>(gzip)` gives one; the same holds for a device such as /dev/null."""
-    pipe, found = tmp_path / "pipe", []
+    pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
-    reader.start()
-    write(pipe)
-    reader.join()
-    assert (found, pipe.is_fifo()) == ([b"new"], True)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(pipe)
+        assert (os.read(reader, 100), pipe.is_fifo()) == (b"new", True)
+    finally:
+        os.close(reader)
 
 
 def test_a_device_is_written_into(tmp_path: Path) -> None:
