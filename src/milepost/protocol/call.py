@@ -44,7 +44,7 @@ class Call(Generic[S]):
     limits: Limits | None = None  # of the task
     promoted: Promoted | None = None  # what its task was promoted as, in a live run that needs it
     planned: tuple[dict[str, Any], bytes, Sequence[dict[str, Any]]] | None = None  # the plan's own, where it was edited
-    elsewhere: str | None = None  # path under which the same effect and key= was applied
+    elsewhere: str | None = None  # path under which the same effect and key= was applied, or left in doubt
 
     @property
     def versions(self) -> dict[str, Any]:

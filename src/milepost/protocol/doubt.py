@@ -184,8 +184,8 @@ def cancelled_question(s: Snapshot, state: EffectState, send: Send, *, run_id: s
     )
 
 
-def unsettled_question(path: str, s: Snapshot, state: EffectState, send: Send, *, run_id: str, at: str) -> Ask:
-    """Ask about an intent that is still open when the body around it (the plan: '') has ended."""
+def unsettled_question(found: str, s: Snapshot, state: EffectState, send: Send, *, run_id: str, at: str) -> Ask:
+    """Ask about an open intent that the plan does not reach any more; `found` says what showed it."""
     intent = send.intent
     return ask(
         QuestionKind.OUTCOME_UNKNOWN,
@@ -193,10 +193,7 @@ def unsettled_question(path: str, s: Snapshot, state: EffectState, send: Send, *
         number=s.record_count,
         at=at,
         path=state.path,
-        sentence=(
-            f"{path or 'The plan'} has ended, but nobody knows whether {state.path} happened at {intent.provider} "
-            f"(key {intent.key})."
-        ),
+        sentence=f"{found}, but nobody knows whether {state.path} happened at {intent.provider} (key {intent.key}).",
         evidence={"effect": state.path, "key": intent.key, "provider": intent.provider, "sent_at": intent.at},
         about=who_decides(s, state.path),
     )

@@ -15,7 +15,7 @@ from milepost.protocol.approving import Approving
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
-from milepost.protocol.doubt import resolve
+from milepost.protocol.doubt import resolve, unsettled_question
 from milepost.protocol.failure import Again, Failure, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import Key, derive_key
@@ -154,6 +154,14 @@ def _plan_changed(call: Call[EffectSpec]) -> bool:
 
 
 def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:
+    """Ask before the same effect is sent under another name: whether the first happened, then whether to send again."""
+    s = call.snapshot
+    state = s.effects.get(other)
+    left = state.left_open if state is not None else None
+    if state is not None and left is not None:
+        now = yield Now()
+        found = f"{call.path} has no record and the same effect was sent as {other}"
+        yield unsettled_question(found, s, state, left, run_id=call.run_id, at=now.text)
     yield from asking(
         call,
         QuestionKind.PLAN_CHANGED,

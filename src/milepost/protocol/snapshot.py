@@ -61,7 +61,7 @@ class Snapshot:
     versions: Data = field(default_factory=dict)  # of the task, as last noted
     step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
-    applied_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
+    sent_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
     approvals: dict[str, ApprovalState] = field(default_factory=dict)  # before a send or a start, by its path
     reviews: dict[str, ApprovalState] = field(default_factory=dict)  # of an output, before its checkpoint
     declined: dict[str, ApprovalState] = field(default_factory=dict)  # of both, by path: not asked about again since
@@ -286,6 +286,7 @@ def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
         state.applied = None
         state.sends.clear()
     state.sends.append(Send(r))
+    s.sent_items[r.effect, r.item_key] = r.path
     if state.starts == 0:
         state.since = r.at
     state.starts += 1
@@ -309,8 +310,6 @@ def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
     if r.outcome == Outcome.APPLIED:
         if state.applied is None:
             s.applied_count += 1
-        if state.last is not None:
-            s.applied_items[state.last.intent.effect, state.last.intent.item_key] = r.path
         state.applied, state.until, state.failure, state.send_new = r, None, None, None
         leave_unasked(s, r.path)
         if r.next_action:

@@ -188,5 +188,10 @@ class EffectState:
         return [] if self.applied else [send for send in self.sends if send.open]
 
     @property
+    def left_open(self) -> Send | None:
+        """Return the first send that a process which is gone left open."""
+        return next((send for send in self.open_sends if send.resumed_at is not None), None)
+
+    @property
     def last(self) -> Send | None:
         return self.sends[-1] if self.sends else None

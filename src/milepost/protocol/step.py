@@ -210,7 +210,7 @@ def _ask_about_the_end(call: Call[StepSpec], attempt: int, ended: Ended) -> Step
     now = yield Now()
     yield Append((StartReturned(at=now.text, path=call.path, attempt=attempt),))
     if left is not None:
-        yield unsettled_question(call.path, s, *left, run_id=call.run_id, at=now.text)
+        yield unsettled_question(f"{call.path} has ended", s, *left, run_id=call.run_id, at=now.text)
     yield uncalled_question(call.path, ended.uncalled, s, run_id=call.run_id, at=now.text)
 
 

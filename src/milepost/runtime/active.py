@@ -133,17 +133,21 @@ class ActiveRun:
         return found
 
     def elsewhere(self, spec: EffectSpec, item_key: str | None, path: str) -> str | None:
-        """Return another path under which the same effect and key= stands applied, for an effect without record."""
+        """Return another path under which the same effect and key= was sent, for an effect without record.
+
+        It was applied, or a process that died left it in doubt.
+        """
         s = self.snapshot
-        if path in s.effects or s.applied_count == 0:
+        if path in s.effects:
             return None
-        if self.unread and not self._indexed:
+        if self.unread and s.applied_count and not self._indexed:
             self._indexed = True
             self.journal.index_unread(self.unread)
-        other = s.applied_items.get((spec.name, item_key))
+        other = s.sent_items.get((spec.name, item_key))
         if other is None or other == path or (item_key is None and other in self.finished_here):
             return None
-        return other
+        state = s.effects.get(other)  # none: it was applied inside a verified step
+        return other if state is None or state.applied is not None or state.left_open is not None else None
 
     # ── starting, parking, unwinding ────────────────────────────────────────────────────────────────
 

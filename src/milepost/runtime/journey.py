@@ -322,7 +322,7 @@ def _read_back(run: ActiveRun) -> None:
 def _ask_about_open_intents(run: ActiveRun) -> Steps[None]:
     for state, send in run.snapshot.open_intents():
         now = yield Now()
-        yield unsettled_question("", run.snapshot, state, send, run_id=run.run_id, at=now.text)
+        yield unsettled_question("The plan has ended", run.snapshot, state, send, run_id=run.run_id, at=now.text)
 
 
 def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:

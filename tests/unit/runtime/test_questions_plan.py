@@ -10,7 +10,7 @@ from desk import Desk
 from provider import Provider
 
 from milepost import Key, effect, step, task
-from milepost.errors import DuplicateStep, PlanChanged, RunEnded
+from milepost.errors import DuplicateStep, OutcomeUnknown, PlanChanged, RunEnded
 
 ran: list[str] = []
 
@@ -241,6 +241,47 @@ def test_an_effect_applied_under_another_path_is_asked_about_before_it_is_sent(d
         desk.resume(moving)
     desk.answer("accept")
     assert desk.resume(moving) == "receipt-2"
+
+
+@pytest.mark.parametrize(("choice", "sent"), [("applied", 1), ("not-applied", 2)])
+def test_an_effect_in_doubt_under_another_path_is_asked_about_before_it_is_sent(
+    desk: Desk, choice: str, sent: int
+) -> None:
+    """The step around it was renamed after a death in the middle of the send: nobody knows, so nobody guesses."""
+    provider = Provider(desk.clock)
+
+    @effect(key=lambda number: str(number))
+    def pay(key: Key, number: int) -> str:
+        return provider.apply(key, number)
+
+    @step
+    def paying() -> str:
+        return pay(7)
+
+    @step
+    def paying_out() -> str:
+        return pay(7)
+
+    @task(name="payday")
+    def payday() -> str:
+        return paying()
+
+    @task(name="payday")
+    def renamed_payday() -> str:
+        return paying_out()
+
+    desk.dies(payday, at="send", phase="durable")
+    with pytest.raises(OutcomeUnknown, match=r"paying_out/pay\[7\] has no record .* paying/pay\[7\] happened"):
+        desk.run(renamed_payday)
+    assert len(provider.calls) == 1
+    if choice == "applied":
+        desk.answer(choice, result="by hand")
+        with pytest.raises(PlanChanged, match="applied as paying/pay"):
+            desk.run(renamed_payday)
+    else:
+        desk.answer(choice)
+        assert desk.run(renamed_payday) == "receipt-2"
+    assert len(provider.calls) == sent
 
 
 def test_repeated_calls_are_numbered_on_the_line_that_calls_them(desk: Desk) -> None:
