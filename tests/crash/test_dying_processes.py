@@ -214,7 +214,7 @@ def test_a_frozen_worker_that_wakes_after_its_lease_writes_nothing(
     assert (world.standing(), world.records()) == before
 
 
-@pytest.mark.parametrize("point", ["append:intent_recorded durable", "maysend before"])
+@pytest.mark.parametrize("point", ["append:intent_recorded durable", "send before"])
 def test_a_worker_frozen_between_intent_and_send_sends_nothing_when_it_wakes(
     world: World, started: list[subprocess.Popen[bytes]], point: str
 ) -> None:

@@ -1,9 +1,8 @@
 """Processes that fall asleep (SIGSTOP) at a place of their own choosing and wake (SIGCONT) when they are told to.
 
 As a program it is the warm process that forks them; `Sleepers` talks to it. A place is `point N` (the n-th crash
-point), `safe-point N` (the n-th that is not TOO_LATE), `answer N` (the provider has the n-th call and its answer is
-not read), `commit before N` (the transaction is open and holds the lock of the store) or `commit after N` (it is
-committed, and nobody was told).
+point), `answer N` (the provider has the n-th call and its answer is not read), `commit before N` (the transaction is
+open and holds the lock of the store) or `commit after N` (it is committed, and nobody was told).
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from milepost.runtime import crash
 from milepost.stores.sqlite import connection
 
 PATIENCE_S = 0.05
-TOO_LATE = ("maysend done", "maysend durable", "send before")
-"""Crash points between the last look at the lease and the send."""
 
 
 class Sleepers(Starter):
@@ -99,8 +96,6 @@ def prepare(place: str) -> None:
     counted = sleep_at(int(number))
     if what == "point":
         crash.armed = lambda label, phase: counted()
-    elif what == "safe-point":
-        crash.armed = lambda label, phase: None if f"{label} {phase}" in TOO_LATE else counted()
     elif what == "answer":
         sleep_before_answers(counted)
     else:

@@ -1,8 +1,7 @@
 """Workers that stand still, are succeeded, and wake: they write nothing more, and nothing is sent twice.
 
 A point is `FLAVOUR CHARACTER PLACE N WAKES`: where it falls asleep (see `sleepers`) and whether it wakes when its
-successor is done or was killed half-way. Between the last look at the lease and the send only a provider that honours
-keys can refuse a call that comes late (design §5): the others are not asked to there.
+successor is done or was killed half-way.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ def opened(folder: Path) -> Iterator[Points]:
 def places(lab: Lab, flavour: str, character: str) -> Iterator[str]:
     """Yield where a worker may fall asleep."""
     passed = lab.reference(flavour, character)[0].points()
-    what = "point" if character == Character.HONOURS_KEYS else "safe-point"
-    yield from (f"{what} {number}" for number in range(1, len(passed) + 1))
+    yield from (f"point {number}" for number in range(1, len(passed) + 1))
     yield from (f"answer {number}" for number in range(1, CALLS + 1))
     yield from (f"commit {when} {number}" for when in ("before", "after") for number in range(1, COMMITS + 1))
 

@@ -20,7 +20,7 @@ from milepost.protocol.failure import Again, Failure, after_failure, error_recor
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import Returned, answered, landed
-from milepost.protocol.ops import Append, Artifact, Ended, Load, MaySend, Now, ReadSecrets, Send, Steps, Wait
+from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, ReadSecrets, Send, Steps, Wait
 from milepost.protocol.outcomes import NotApplied
 from milepost.protocol.questions import ended, listed
 from milepost.protocol.request import Exact, exact_request
@@ -300,10 +300,11 @@ def _send(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps
     secrets = find_secrets(call.bound)
     if secrets:
         yield ReadSecrets(secrets)  # one that is not set must not leave an intent behind that nobody can close
-    attempt = yield from _intend(call, request, answer)
-    if attempt is None:
+    attempt, ticks = yield from _intend(call, request, answer)
+    ended: Ended | None = yield Send(str(request.key), ticks)
+    if ended is None:
+        yield from _not_sent(call, attempt, request)
         return None
-    ended: Ended = yield Send(str(request.key))
     if ended.error is None:
         returned = yield from landed(call, attempt, str(request.key), request.digest, ended)
         if ended.misused is not None:
@@ -313,8 +314,8 @@ def _send(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps
     return None
 
 
-def _intend(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps[int | None]:
-    """Make the intent durable. None: too much time passed since, so that nothing was sent.
+def _intend(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps[tuple[int, float]]:
+    """Make the intent durable; return its attempt, and the ticks from which its age counts.
 
     Crash: no intent and nothing sent, or an open intent that the next reader resolves.
     """
@@ -339,12 +340,17 @@ def _intend(call: Call[EffectSpec], request: Request, answer: str | None) -> Ste
         uptime=now.uptime,
     )
     yield Append((record,), (kept,), wait=True, starts=True)
-    if (yield MaySend(now.ticks)):
-        return attempt
-    later = yield Now()
+    return attempt, now.ticks
+
+
+def _not_sent(call: Call[EffectSpec], attempt: int, request: Request) -> Steps[None]:
+    """Close an intent that is too old to be sent, or came before a stop.
+
+    Crash: it stays open, and is resolved as if it had been sent.
+    """
+    now = yield Now()
     reason = ErrorRecord("NotSent", "a stop was heard, or more than a third of the lease passed, since the intent")
-    yield Append((_outcome(call, attempt, request.key, Outcome.REJECTED, later.text, error=reason),))
-    return None
+    yield Append((_outcome(call, attempt, request.key, Outcome.REJECTED, now.text, error=reason),))
 
 
 def _outcome(

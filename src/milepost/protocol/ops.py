@@ -129,9 +129,14 @@ class Body(Op):
 
 @frozen
 class Send(Op):
-    """→ Ended. Run the effect's function with its key: this is what reaches the provider."""
+    """→ Ended, or None: nothing was sent. Run the effect's function with its key: this is what reaches the provider.
+
+    Only while the lease stands, no more than a third of it has passed since `ticks`, and nobody asked for a stop: it
+    is looked at in the thread that sends, just before, so that waiting for a thread is waited for, too.
+    """
 
     key: str
+    ticks: float
 
 
 @frozen
@@ -205,13 +210,6 @@ class Within(Op):
 
     call: Any
     steps: Any
-
-
-@frozen
-class MaySend(Op):
-    """→ bool: the lease stands, no more than a third of it has passed since `ticks`, and nobody asked for a stop."""
-
-    ticks: float
 
 
 @frozen

@@ -95,14 +95,14 @@ def _hear_cancelled(call: RuntimeCall, task: asyncio.Task[Any], passed_on: bool)
         task.cancel()
 
 
-async def _until_its_thread_ends(call: RuntimeCall, thread: Future[Ended]) -> None:
+async def _until_its_thread_ends(call: RuntimeCall, thread: Future[Ended | None]) -> None:
     """Wait for a body that was given up and still runs; an effect that lands late is recorded as such.
 
     Only then is the call over for the body that made it. Crash: the outcome stays unknown.
     """
     try:
         ended = await asyncio.shield(asyncio.wrap_future(thread))
-        if isinstance(call.spec, EffectSpec):
+        if ended is not None and isinstance(call.spec, EffectSpec):
             await drive_async(landed_late(call, ended), call.scope.run, call)
     except Signal:
         return  # nothing may be written any more: the intent stays open
@@ -221,18 +221,20 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
 # ── users' functions ────────────────────────────────────────────────────────────────────────────────
 
 
-def _body(run: ActiveRun, call: RuntimeCall, op: Body) -> Coroutine[Any, Any, Ended]:
+def _body(run: ActiveRun, call: RuntimeCall, op: Body) -> Coroutine[Any, Any, Ended | None]:
     if not call.spec.is_async:
         return _run_in_thread(call, partial(bodies.body, run, call, op))
     scope = bodies.scope_of_body(run, call)
     return _run_here(scope, call, call.spec.function, call.args, call.kwargs or {})
 
 
-async def _send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
+async def _send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended | None:
     if call.cancelled:
         return Ended(error=NotApplied("cancelled before it was sent"))
     if not call.spec.is_async:
         return await _run_in_thread(call, partial(bodies.send, run, call, op))
+    if not bodies.may_send(run, op):
+        return None
     args, kwargs = bodies.recorded_arguments(call)
     function = crash.function_to_send(call)
     return await _run_here(bodies.scope_of_effect(run, call), call, function, (Key(op.key), *args), kwargs)
@@ -270,9 +272,9 @@ async def _tasks_begun(scope: Scope) -> None:
         waiting = not {task.get_coro() for task in asyncio.all_tasks()}.isdisjoint(scope.unbegun().values())
 
 
-async def _run_in_thread(call: RuntimeCall, work: Callable[[], Ended]) -> Ended:
+async def _run_in_thread(call: RuntimeCall, work: Callable[[], Ended | None]) -> Ended | None:
     """Run a synchronous body in a thread. Cancelled before it began it never runs; later it is given up and runs on."""
-    future: Future[Ended] | None = None
+    future: Future[Ended | None] | None = None
     try:
         with _Cancellable(call):
             future = _pool.submit(contextvars.copy_context().run, work)

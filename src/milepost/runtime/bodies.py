@@ -29,11 +29,22 @@ def body(run: ActiveRun, call: RuntimeCall, op: Body) -> Ended:
     return run_in(scope_of_body(run, call), call.spec.function, call.args, call.kwargs or {})
 
 
-def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended:
+def send(run: ActiveRun, call: RuntimeCall, op: Send) -> Ended | None:
     """Run the function of an effect with its key and its recorded arguments: this reaches the provider."""
+    if not may_send(run, op):
+        return None
     args, kwargs = recorded_arguments(call)
     function = crash.function_to_send(call)
     return run_in(scope_of_effect(run, call), function, (Key(op.key), *args), kwargs)
+
+
+def may_send(run: ActiveRun, op: Send) -> bool:
+    """Say whether what was intended may still be sent; a signal when the lease is lost."""
+    if run.broken is not None:
+        raise run.obstacle() or AssertionError
+    if run.stop_signal is not None or run.cancelling:
+        return False  # heard while the intent became durable
+    return run.clock.ticks() - op.ticks <= run.lease_s / 3
 
 
 def supply(run: ActiveRun, call: RuntimeCall, op: SupplyResult) -> Ended:

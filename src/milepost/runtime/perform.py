@@ -22,7 +22,6 @@ from milepost.protocol.ops import (
     KeepFiles,
     Load,
     LookUp,
-    MaySend,
     Moment,
     Now,
     Observe,
@@ -230,15 +229,6 @@ def as_source(descriptor: Mapping[str, Any]) -> dict[str, Any]:
 # ── effects ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def may_send(run: ActiveRun, call: RuntimeCall, op: MaySend) -> bool:
-    """Say whether what was intended may still be sent; a signal when the lease is lost."""
-    if run.broken is not None:
-        raise run.obstacle() or AssertionError
-    if run.stop_signal is not None or run.cancelling:
-        return False  # heard while the intent became durable
-    return run.clock.ticks() - op.ticks <= run.lease_s / 3
-
-
 def claim(run: ActiveRun, call: RuntimeCall, op: Claim) -> ClaimRow:
     return _claim(run, call, op.key, op.request_digest, None)
 
@@ -310,7 +300,6 @@ PERFORM: dict[type[Op], Handler] = {
     Pace: pace,
     Ask: ask,
     Park: park_here,
-    MaySend: may_send,
     Claim: claim,
     TakeClaim: take_claim,
 }

@@ -77,7 +77,7 @@ class RuntimeCall(Call[Any]):
     kwargs: Mapping[str, Any] | None = None
     in_body: bool = False  # a cancellation is passed on to what runs now
     cancelled: bool = False
-    given_up: Future[Ended] | None = None  # the thread of a body that was cancelled and still runs
+    given_up: Future[Ended | None] | None = None  # the thread of a body that was cancelled and still runs
     named_by: asyncio.Task[Any] | None = None  # the asyncio task that made the call
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from provider import Provider
 
 from milepost import CannotTell, Found, Key, NotFound, Retry, effect, step, task
 from milepost.errors import LeaseLost, LeaseTaken, OutcomeUnknown, RequestChanged
-from milepost.runtime import crash
+from milepost.runtime import adrive, crash
 from milepost.runtime.leases import active_runs
 from milepost.runtime.registry import spec_of
 
@@ -156,13 +159,14 @@ def test_arguments_changed_in_place_by_the_effect_are_sent_as_recorded(desk: Des
     assert bodies == [[1, 2], [1, 2]]
 
 
-def test_nothing_is_sent_later_than_a_third_of_the_lease_after_its_intent(desk: Desk) -> None:
+@pytest.mark.parametrize("place", [("append:intent_recorded", "durable"), ("send", "before")])
+def test_nothing_is_sent_later_than_a_third_of_the_lease_after_its_intent(desk: Desk, place: tuple[str, str]) -> None:
     """A process that slept between intent and send may no longer be the one that speaks for the run."""
     provider = Provider(desk.clock)
     naps = [True]
 
     def sleeps_after_intent(label: str, phase: str) -> None:
-        if (label, phase) == ("append:intent_recorded", "durable") and naps:
+        if (label, phase) == place and naps:
             naps.pop()
             desk.clock.move(timedelta(seconds=LEASE_S / 3 + 1))
 
@@ -175,6 +179,44 @@ def test_nothing_is_sent_later_than_a_third_of_the_lease_after_its_intent(desk: 
     assert (first.outcome, first.error.type) == ("rejected", "NotSent")
     assert second.outcome == "applied"
     assert len(provider.calls) == 1
+
+
+def test_an_effect_that_waited_too_long_for_a_thread_is_not_sent(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All threads were busy with sends that took their time: its intent is too old by then, so it makes another."""
+    provider, begun, is_in_line = Provider(desk.clock), threading.Event(), threading.Event()
+
+    @effect(key=lambda item: item, provider="accounting")
+    def post_one(key: Key, item: str) -> str:
+        if item == "slow":
+            begun.set()
+            assert is_in_line.wait(10)
+            desk.clock.move(timedelta(seconds=LEASE_S / 3 + 1))
+        return provider.apply(key, item)
+
+    @task
+    async def posts_both() -> list[str]:
+        first = asyncio.ensure_future(post_one.aio("slow"))
+        await asyncio.to_thread(begun.wait)
+        return await asyncio.gather(first, post_one.aio("late"))
+
+    sends = iter([lambda: None, is_in_line.set])
+
+    def counted(label: str, phase: str) -> None:
+        if (label, phase) == ("send", "before"):
+            next(sends, is_in_line.set)()
+
+    monkeypatch.setattr(adrive, "_pool", ThreadPoolExecutor(1))
+    crash.armed = counted
+    try:
+        assert asyncio.run(desk.run(posts_both, lease_s=LEASE_S)) == ["receipt-1", "receipt-2"]
+    finally:
+        crash.armed = None
+    late = [r for r in desk.records("outcome_recorded") if "late" in r.path]
+    assert [(r.outcome, r.error.type if r.error else None) for r in late] == [
+        ("rejected", "NotSent"),
+        ("applied", None),
+    ]
+    assert len(provider.calls) == 2
 
 
 def test_nothing_is_sent_once_the_lease_is_known_to_be_lost(desk: Desk) -> None:
