@@ -212,10 +212,8 @@ def test_an_effect_that_waited_too_long_for_a_thread_is_not_sent(desk: Desk, mon
     finally:
         crash.armed = None
     late = [r for r in desk.records("outcome_recorded") if "late" in r.path]
-    assert [(r.outcome, r.error.type if r.error else None) for r in late] == [
-        ("rejected", "NotSent"),
-        ("applied", None),
-    ]
+    assert [r.outcome for r in late] == ["rejected", "applied"]
+    assert late[0].error.type == "NotSent"
     assert len(provider.calls) == 2
 
 

@@ -19,8 +19,7 @@ PRAGMA data_version
 -- ── appending ──
 
 -- name: advance_run
--- Fence, new head, a lease given back, and what the list shows where it is given: no row when token or end of the
--- journal is another.
+-- Fence, new head, a lease given back, what the list shows; no row when the token or the journal's end is another.
 UPDATE runs SET head_seq = ?, head_seal = ?, released = max(released, ?), status = coalesce(?, status),
   status_at = coalesce(?, status_at), verified_count = coalesce(?, verified_count),
   applied_count = coalesce(?, applied_count), next_action = coalesce(?, next_action), detail = coalesce(?, detail),
@@ -146,8 +145,7 @@ FROM runs r CROSS JOIN journal j INDEXED BY journal_by_chain ON j.run = r.number
 WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.seq LIMIT ?
 
 -- name: outline
--- Where each record of a run stands, in order, and which artifact it carries; of those of the task's own body all,
--- and the artifact if it is small: to come back for it costs five times as much.
+-- Where each record stands and which artifact it carries; of the task's own all, and a small artifact at once.
 SELECT j.seq, j.chain, j.seal, j.digest, j.kind, CASE j.chain WHEN '' THEN j.body END,
   CASE WHEN j.chain = '' AND length(j.data) <= ? THEN j.data END
 FROM runs r CROSS JOIN journal j ON j.run = r.number WHERE r.run_id = ? ORDER BY j.seq
