@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from milepost.errors import NotDecodable, PermissionMissing, StepFailed
+from milepost.errors import NotDecodable, PermissionMissing
 from milepost.protocol.approval import Matter, allowed, rule_of
 from milepost.protocol.approval import ask_ahead as asking_ahead
 from milepost.protocol.approving import Approving
@@ -16,49 +16,25 @@ from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
 from milepost.protocol.doubt import resolve, unsettled_question
-from milepost.protocol.failure import Again, Failure, after_failure, error_record, leaves_as_it_is
-from milepost.protocol.keep import keep_bytes
 from milepost.protocol.keys import Key, derive_key
-from milepost.protocol.landing import Returned, answered, landed
-from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, ReadSecrets, Send, Steps, Wait
-from milepost.protocol.outcomes import NotApplied
+from milepost.protocol.landing import answered
+from milepost.protocol.ops import Append, Load, Now, Steps, Wait
 from milepost.protocol.questions import ended, listed
-from milepost.protocol.request import Exact, exact_request
+from milepost.protocol.request import Request, exact_request
+from milepost.protocol.sending import effect_failed, send
 from milepost.protocol.shadow import shadow_effect
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
 from milepost.protocol.step import redo_covers, starts_max
-from milepost.protocol.within import keep_pace, stay_within
+from milepost.protocol.within import keep_pace
 from milepost.records.canonical import Json, parse
 from milepost.records.compare import difference
-from milepost.records.frozen import frozen
 from milepost.records.model import (
     EffectRefused,
-    ErrorRecord,
     IntentRecorded,
-    Outcome,
     OutcomeRecorded,
     QuestionKind,
-    Record,
-    WaitRecorded,
 )
-from milepost.records.paths import find_secrets
-
-
-@frozen
-class Request:
-    """The exact request, and the idempotency key it goes out under."""
-
-    exact: Exact
-    key: Key
-
-    @property
-    def data(self) -> bytes:
-        return self.exact.data
-
-    @property
-    def digest(self) -> str:
-        return self.exact.digest
 
 
 def effect(call: Call[EffectSpec]) -> Steps[Any]:
@@ -78,7 +54,7 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
         elif state is not None and state.applied is not None and not state.sends_anew(request.digest):
             return (yield from _recorded_result(call, request, state, state.applied))
         elif state is not None and state.failure is not None:
-            raise _effect_failed(call, str(state.failure.error))
+            raise effect_failed(call, str(state.failure.error))
         elif (yield from _may_send(call, request, state)):
             answer = yield from _allowed(call, request)
             if (yield from keep_pace(call)):
@@ -86,7 +62,7 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
             before, request = request, (yield from _looked_at_again(call, request))
             if request.digest != before.digest and _rests_on_it(call, answer):
                 continue
-            returned = yield from _send(call, request, answer)
+            returned = yield from send(call, request, answer)
             if returned is not None:
                 return returned.value
 
@@ -289,115 +265,3 @@ def _may_send(call: Call[EffectSpec], request: Request, state: EffectState | Non
         error = state.last.outcome.error if state.last and state.last.outcome else None
         yield from ask_attempts_used(call, state.starts, str(error) if error else "")
     return True
-
-
-def _send(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps[Returned | None]:
-    """One send; None when it did not land or its result could not be kept.
-
-    The outcome is not waited for: what starts next makes both durable (design §5.1).
-    Crash: an intent without an outcome, which the next reader resolves before anything else.
-    """
-    secrets = find_secrets(call.bound)
-    if secrets:
-        yield ReadSecrets(secrets)  # one that is not set must not leave an intent behind that nobody can close
-    attempt, ticks = yield from _intend(call, request, answer)
-    ended: Ended | None = yield Send(str(request.key), ticks)
-    if ended is None:
-        yield from _not_sent(call, attempt, request)
-        return None
-    if ended.error is None:
-        returned = yield from landed(call, attempt, str(request.key), request.digest, ended)
-        if ended.misused is not None:
-            raise ended.misused
-        return returned
-    yield from _raised(call, attempt, request, ended, ended.error)
-    return None
-
-
-def _intend(call: Call[EffectSpec], request: Request, answer: str | None) -> Steps[tuple[int, float]]:
-    """Make the intent durable; return its attempt, and the ticks from which its age counts.
-
-    Crash: no intent and nothing sent, or an open intent that the next reader resolves.
-    """
-    now = yield from stay_within(call, (yield Now()))
-    state = call.effect
-    attempt = (state.last.intent.attempt + 1) if state is not None and state.last is not None else 1
-    kept: Artifact = yield from keep_bytes(request.data, "application/json")
-    record = IntentRecorded(
-        at=now.text,
-        path=call.path,
-        effect=call.spec.name,
-        attempt=attempt,
-        key=str(request.key),
-        provider=call.spec.provider,
-        request=kept.pointer,
-        request_digest=request.digest,
-        item_key=call.item_key,
-        versions=call.versions,
-        answer=answer,
-        branch=call.branch,
-        permission=call.spec.permission,
-        uptime=now.uptime,
-    )
-    yield Append((record,), (kept,), wait=True, starts=True)
-    return attempt, now.ticks
-
-
-def _not_sent(call: Call[EffectSpec], attempt: int, request: Request) -> Steps[None]:
-    """Close an intent that is too old to be sent, or came before a stop.
-
-    Crash: it stays open, and is resolved as if it had been sent.
-    """
-    now = yield Now()
-    reason = ErrorRecord("NotSent", "a stop was heard, or more than a third of the lease passed, since the intent")
-    yield Append((_outcome(call, attempt, request.key, Outcome.REJECTED, now.text, error=reason),))
-
-
-def _outcome(
-    call: Call[EffectSpec], attempt: int, key: Key | str, outcome: Outcome, at: str, **more: Any
-) -> OutcomeRecorded:
-    return OutcomeRecorded(at=at, path=call.path, attempt=attempt, key=str(key), outcome=outcome.value, **more)
-
-
-def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended, error: BaseException) -> Steps[None]:
-    """Record a send that raised: rejected only with proof, else unknown. Return to try again, or raise.
-
-    Crash: the intent stays open and is resolved on resume.
-    """
-    now = yield Now()
-    state = call.effect
-    assert state is not None
-    outcome = _what_is_known(call.spec, state, attempt, error)
-    failure = Failure(error, state.starts, state.since, now.at)
-    decision = after_failure(call.spec.retry, failure)
-    final = decision == "raise" and outcome is Outcome.REJECTED
-    noted = error_record(error)
-    took, uptime = round(ended.duration_s, 6), now.uptime if outcome is Outcome.UNKNOWN else None
-    about: dict[str, Any] = {"error": noted, "final": final, "duration_s": took, "uptime": uptime}
-    record = _outcome(call, attempt, request.key, outcome, now.text, **about)
-    records: list[Record] = [record]
-    if isinstance(decision, Again):
-        records.append(WaitRecorded(at=now.text, path=call.path, until=decision.until, reason="retry"))
-    yield Append(records, wait=final)
-    if state.last is not None:
-        state.last.heard_ticks = now.ticks
-    if isinstance(decision, Again):
-        return
-    if decision == "stop" or final:
-        if leaves_as_it_is(error):
-            raise error
-        raise _effect_failed(call, str(noted)) from error
-    if outcome is Outcome.REJECTED:
-        yield from ask_attempts_used(call, state.starts, str(noted))
-
-
-def _what_is_known(spec: EffectSpec, state: EffectState, attempt: int, error: BaseException) -> Outcome:
-    earlier_open = any(send.open for send in state.sends if send.intent.attempt != attempt)
-    proven = isinstance(error, (NotApplied, *spec.rejected))
-    return Outcome.REJECTED if proven and not earlier_open else Outcome.UNKNOWN
-
-
-def _effect_failed(call: Call[EffectSpec], error: str) -> StepFailed:
-    state = call.effect
-    attempt = state.last.intent.attempt if state is not None and state.last is not None else 0
-    return StepFailed(run_id=call.run_id, path=call.path, attempt=attempt, error=error)

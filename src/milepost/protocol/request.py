@@ -10,6 +10,7 @@ from typing import Any
 
 from milepost.errors import MilepostError
 from milepost.protocol.call import Call
+from milepost.protocol.keys import Key
 from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import Edit
@@ -28,6 +29,22 @@ class Exact:
     edit: Edit | None = None
     unusable: str = ""  # why an edit that a person made cannot stand
     unseen: tuple[str, ...] = ()  # files of the edit that are not what they were when it was made, in words
+
+
+@frozen
+class Request:
+    """The exact request, and the idempotency key it goes out under."""
+
+    exact: Exact
+    key: Key
+
+    @property
+    def data(self) -> bytes:
+        return self.exact.data
+
+    @property
+    def digest(self) -> str:
+        return self.exact.digest
 
 
 @frozen
