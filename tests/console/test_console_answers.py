@@ -101,6 +101,14 @@ def test_a_form_that_says_two_things_says_nothing(visitor: httpx.Client, twice: 
     assert is_open(visitor, question)
 
 
+def test_a_form_with_more_questions_than_a_page_shows_answers_none(visitor: httpx.Client) -> None:
+    """Answering the first thousand and dropping the rest in silence would look like all of them."""
+    question = question_of(visitor, "asks-1")
+    answer = send_answer(visitor, question=[question] * 1001, choice="not-applied")
+    assert (answer.status_code, "names 1001 questions" in answer.text) == (409, True)
+    assert is_open(visitor, question)
+
+
 def test_a_form_sent_by_no_button_decides_nothing(visitor: httpx.Client) -> None:
     """Enter in a field sends a form in some browsers, without a choice."""
     question = question_of(visitor, "edits-1")

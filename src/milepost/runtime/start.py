@@ -164,17 +164,15 @@ def _first_start(
     clock: Clock,
 ) -> Opening:
     """Write the first record of a run. Crash: a run without records, which the same start begins again; or begun."""
-    promotion = None
-    if task.shadow_first and not options.shadow:
-        from milepost.runtime.promoted import required
-
-        promotion = required(task, store, options.seal_key)
     sealer = Sealer(lease.run_id, options.seal_key)
     opening = _opening(task, lease, Opened(row, sealer), store, options, clock)
     opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
-    opening.run.promoted = promotion
     try:
-        record, artifacts = _run_started(task, encoded, opening.run, promotion.run_id if promotion else None)
+        if task.shadow_first and not options.shadow:
+            from milepost.runtime.promoted import required
+
+            opening.run.promoted = required(task, store, options.seal_key)  # once more: the run is held from here on
+        record, artifacts = _run_started(task, encoded, opening.run)
         opening.run.journal.append((record,), artifacts)
     except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
         _close(opening.run)
@@ -183,9 +181,7 @@ def _first_start(
     return opening
 
 
-def _run_started(
-    task: TaskSpec, encoded: bytes, run: ActiveRun, promotion: str | None
-) -> tuple[RunStarted, list[Artifact]]:
+def _run_started(task: TaskSpec, encoded: bytes, run: ActiveRun) -> tuple[RunStarted, list[Artifact]]:
     artifacts = [_kept(run, encoded)]
     sources = _input_sources(task, encoded, run)
     if sources is not None:
@@ -202,7 +198,7 @@ def _run_started(
         agent=agent_of(run.options.environ, task.name),
         sources=sources.pointer if sources is not None else None,
         shadow=run.options.shadow,
-        promotion=promotion,
+        promotion=run.promoted.run_id if run.promoted is not None else None,
         limits=declared_limits(task),
         permissions=tuple(sorted(task.permissions or ())),
     )

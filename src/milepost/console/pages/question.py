@@ -99,20 +99,30 @@ def answer(console: Console, by: Identity, form: Mapping[str, Sequence[str]]) ->
 
     Crash: each answer as if not given, or given.
     """
-    ids = list(form.get("question", ()))[:TOGETHER_MAX]
+    ids = list(form.get("question", ()))
     choice, note = _one(form, "choice"), _one(form, "note")[:NOTE_LENGTH_MAX]
     told = Answered()
-    twice = next((name for name in SAID_ONCE if len(set(form.get(name, ()))) > 1), None)
-    if not ids:
-        told.refused.append({"question_id": "", "error": error_object(_nothing_chosen())})
-    elif twice is not None:
-        error = AnswerRefused(question_id=ids[0], reason=f"the form says more than one {twice}: nothing is recorded")
-        told.refused.append({"question_id": ids[0], "error": error_object(error)})
+    refusal = _unclear(ids, form)
+    if refusal is not None:
+        told.refused.append({"question_id": ids[0] if ids else "", "error": error_object(refusal)})
     else:
         for question_id in ids:
             _answer_one(console, by, question_id, choice, note, form, told, alone=len(ids) == 1)
     told.to = link_to("/question", id=ids[0]) if len(ids) == 1 else "/inbox"
     return told
+
+
+def _unclear(ids: Sequence[str], form: Mapping[str, Sequence[str]]) -> AnswerRefused | None:
+    """Return why nothing is recorded of a form, None when it says one thing about questions it names."""
+    if not ids:
+        return _nothing_chosen()
+    twice = next((name for name in SAID_ONCE if len(set(form.get(name, ()))) > 1), None)
+    if twice is not None:
+        return AnswerRefused(question_id=ids[0], reason=f"the form says more than one {twice}: nothing is recorded")
+    if len(ids) > TOGETHER_MAX:
+        reason = f"the form names {len(ids)} questions, more than {TOGETHER_MAX}: nothing is recorded"
+        return AnswerRefused(question_id=ids[0], reason=reason)
+    return None
 
 
 def _answer_one(
