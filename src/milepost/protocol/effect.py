@@ -60,7 +60,7 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
             if (yield from keep_pace(call)):
                 answer = yield from _allowed(call, request)  # it may have expired meanwhile
             before, request = request, (yield from _looked_at_again(call, request))
-            if request.digest != before.digest and _rests_on_it(call, answer):
+            if request.digest != before.digest and _rests_on_it(call, answer, request):
                 continue
             returned = yield from send(call, request, answer)
             if returned is not None:
@@ -101,12 +101,14 @@ def _looked_at_again(call: Call[EffectSpec], request: Request) -> Steps[Request]
     return (yield from _request(call)) if call.spec.arguments.holds_paths else request
 
 
-def _rests_on_it(call: Call[EffectSpec], answer: str | None) -> bool:
-    """Say whether people, or an earlier send that is open, had to do with the request as it was: then they come first.
+def _rests_on_it(call: Call[EffectSpec], answer: str | None, request: Request) -> bool:
+    """Say whether people had or have to do with a request that changed, or an earlier send is open: that comes first.
 
     Where nothing did, the intent simply records what is sent.
     """
-    return answer is not None or (call.effect is not None and bool(call.effect.open_sends))
+    if answer is not None or rule_of(call, "before", request.exact) is not None:
+        return True
+    return call.effect is not None and bool(call.effect.open_sends)
 
 
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:

@@ -61,7 +61,7 @@ class Snapshot:
     versions: Data = field(default_factory=dict)  # of the task, as last noted
     step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
-    sent_items: dict[tuple[str, str | None], str] = field(default_factory=dict)  # effect, key= -> path
+    sent_items: dict[tuple[str, str | None], list[str]] = field(default_factory=dict)  # effect, key= -> paths
     approvals: dict[str, ApprovalState] = field(default_factory=dict)  # before a send or a start, by its path
     reviews: dict[str, ApprovalState] = field(default_factory=dict)  # of an output, before its checkpoint
     declined: dict[str, ApprovalState] = field(default_factory=dict)  # of both, by path: not asked about again since
@@ -286,7 +286,7 @@ def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
         state.applied = None
         state.sends.clear()
     state.sends.append(Send(r))
-    s.sent_items[r.effect, r.item_key] = r.path
+    s.sent_items.setdefault((r.effect, r.item_key), []).append(r.path)
     if state.starts == 0:
         state.since = r.at
     state.starts += 1

@@ -156,7 +156,7 @@ class Journal:
                 intents[record.path] = record
             elif isinstance(record, OutcomeRecorded) and record.outcome == Outcome.APPLIED and record.path in intents:
                 intent = intents[record.path]
-                self.snapshot.sent_items.setdefault((intent.effect, intent.item_key), record.path)
+                self.snapshot.sent_items.setdefault((intent.effect, intent.item_key), []).append(record.path)
 
     def check_written(self) -> None:
         """Check that the store has every record in its place, and the task's own as they were appended.

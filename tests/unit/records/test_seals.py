@@ -116,3 +116,13 @@ def test_a_key_that_could_be_guessed_is_none(text: str) -> None:
 def test_no_key_is_no_key(environ: dict[str, str], key: bytes | None) -> None:
     assert seal_key_in(environ) is key
     assert seal_key_in({"MILEPOST_SEAL_KEY": "ä" * 8}) == "ä".encode() * 8
+
+
+def test_a_head_moved_record_by_record_is_the_head_of_all() -> None:
+    """A run moves it with each record; a resume takes all at once, in a loop of its own."""
+    sealer = Sealer("r", None)
+    places = [Place(number, chain, bytes([number]) * 32) for number, chain in enumerate(("", "match", "", "match"), 1)]
+    head = None
+    for place in places:
+        head = sealer.head(head, *place)
+    assert head == sealer.head_of(places)

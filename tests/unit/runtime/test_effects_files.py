@@ -15,7 +15,7 @@ from people import ADA, says
 from provider import AnswerLost, Provider
 
 from milepost import Key, Limits, NotApplied, NotFound, Rate, Retry, effect, task
-from milepost.errors import ApprovalNeeded, OutcomeUnknown
+from milepost.errors import ApprovalNeeded, OutcomeUnknown, PlanChanged
 from milepost.runtime import crash
 
 DAY = timedelta(days=1)
@@ -115,6 +115,25 @@ def test_a_file_that_changes_while_a_rate_is_waited_for_voids_the_approval(
     says(desk, ADA, "approve")
     desk.resume(plan)
     assert sent(provider) == ["evil"]
+
+
+def test_a_file_that_becomes_the_declined_one_meanwhile_is_asked_about(
+    desk: Desk, provider: Provider, letter: Path
+) -> None:
+    """When the renamed call began it was another letter, and nobody had to be asked about that one."""
+    letter.write_text("bad")
+    with pytest.raises(ApprovalNeeded):
+        desk.run(mailing(provider, letter, approve="before"))
+    says(desk, ADA, "decline")
+    letter.write_text("good")
+    changed = mailing(provider, letter, limits=SLOW, name="post_letter")
+    for path in ("buy_stamp", "post_letter"):
+        with pytest.raises(PlanChanged, match=path):
+            desk.resume(changed, wait=False)
+        says(desk, ADA, "accept")
+    with pytest.raises(ApprovalNeeded, match="declined it as mail"):
+        desk.resume(changed, **rewrites(letter, "bad"))
+    assert provider.calls == []
 
 
 def test_the_same_holds_on_an_event_loop(desk: Desk, provider: Provider, letter: Path) -> None:

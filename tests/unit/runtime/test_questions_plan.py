@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from desk import Desk
 from provider import Provider
 
-from milepost import Key, effect, step, task
-from milepost.errors import DuplicateStep, OutcomeUnknown, PlanChanged, RunEnded
+from milepost import Key, NotApplied, effect, step, task
+from milepost.errors import DuplicateStep, OutcomeUnknown, PlanChanged, RunEnded, StepFailed
 
 ran: list[str] = []
 
@@ -282,6 +283,39 @@ def test_an_effect_in_doubt_under_another_path_is_asked_about_before_it_is_sent(
         desk.answer(choice)
         assert desk.run(renamed_payday) == "receipt-2"
     assert len(provider.calls) == sent
+
+
+def test_what_was_applied_is_found_behind_what_was_rejected(desk: Desk) -> None:
+    """The plan's own call was rejected, the step it fell back on paid; renamed, that step would pay once more."""
+    provider, is_renamed = Provider(desk.clock), [False]
+    provider.will_raise(NotApplied("503 before anything was read"))
+
+    @effect(key=lambda number: str(number))
+    def pay_one(key: Key, number: int) -> str:
+        return provider.apply(key, number)
+
+    @step
+    def fall_back() -> str:
+        return pay_one(7)
+
+    @step(name="fall_back_renamed")
+    def renamed_fall_back() -> str:
+        return pay_one(7)
+
+    @task
+    def pays_somehow() -> str:
+        with suppress(StepFailed):
+            pay_one(7)
+        return renamed_fall_back() if is_renamed[0] else fall_back()
+
+    desk.dies_at_its_end(pays_somehow)
+    is_renamed[0] = True
+    with pytest.raises(PlanChanged):
+        desk.run(pays_somehow)
+    desk.answer("accept")
+    with pytest.raises(PlanChanged, match="was applied as fall_back/pay_one"):
+        desk.run(pays_somehow)
+    assert [body for _, body, _ in provider.ledger] == [7]
 
 
 def test_repeated_calls_are_numbered_on_the_line_that_calls_them(desk: Desk) -> None:
