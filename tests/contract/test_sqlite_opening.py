@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from store_rows import begin
 
 from milepost.errors import ForeignDatabase, MilepostError, StoreMissing, StoreUnavailable
-from milepost.stores.locate import locate, open_store
+from milepost.stores.locate import belongs_to_store, locate, open_store
 from milepost.stores.sqlite.connection import connect_sqlite
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -75,6 +78,36 @@ def test_a_journal_mode_that_silently_stays_is_refused_by_name(tmp_path: Path) -
     with pytest.raises(StoreUnavailable, match="journal_mode should be wal, is delete"):
         SqliteStore(tmp_path / "store.sqlite", create=True, connect=connect)
     assert list(tmp_path.iterdir()) == []
+
+
+OTHER_PROCESS = """
+import sys
+from pathlib import Path
+from milepost.stores.sqlite.store import SqliteStore
+store = SqliteStore(Path(sys.argv[1]), create=False)
+print(len(store.runs()), end="")
+store.close()
+"""
+
+
+def runs_seen_elsewhere(path: Path) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS, path], capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize("look", ["open it again", "ask whether it is a store"])
+def test_an_open_store_keeps_its_locks(tmp_path: Path, look: str) -> None:
+    """Closing any descriptor of the file drops them, and the next process that leaves takes the WAL with it."""
+    path = tmp_path / "store.sqlite"
+    with closing(SqliteStore(path, create=True)) as store:
+        begin(store, "before")
+        if look == "open it again":
+            SqliteStore(path, create=False).close()
+        assert belongs_to_store(path, None)
+        assert runs_seen_elsewhere(path) == "1"
+        begin(store, "after")
+        assert runs_seen_elsewhere(path) == "2"
 
 
 def foreign(path: Path) -> None:

@@ -3,6 +3,7 @@
 store_child.py STORE RUN append COUNT [KILL_AT before|after]   append and wait, `acked N` for each
 store_child.py STORE RUN hold                                  hold the run; append once per line of input
 store_child.py STORE RUN fork                                  fork; the child tries to append, then stays
+store_child.py STORE RUN reopen                                fork; the child opens the store and others
 store_child.py STORE RUN leave                                 append without waiting and exit
 """
 
@@ -88,6 +89,34 @@ def fork(store: SqliteStore, lease: Lease) -> None:
     sys.stdin.read()
 
 
+def reopen(store: SqliteStore) -> None:
+    """Fork, and say how the child fares that opens what is open here, what was open, and what nobody had open."""
+    was_open = store.path.with_name("was.sqlite")
+    SqliteStore(was_open, create=True).close()
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        say("parent", len(store.runs()))
+        return
+    link = store.path.with_name("link.sqlite")
+    os.link(store.path, link)
+    tries: list[tuple[Path, dict[str, bool]]] = [
+        (store.path, {"create": False}),
+        (store.path, {"create": True}),
+        (store.path, {"create": False, "read_only": True}),
+        (link, {"create": False}),
+        (was_open, {"create": False}),
+        (store.path.with_name("new.sqlite"), {"create": True}),
+    ]
+    for path, how in tries:
+        try:
+            SqliteStore(path, create=how["create"], read_only=how.get("read_only", False)).close()
+            say("opened", path.name)
+        except StoreUnavailable as error:
+            say("refused" if "forked" in str(error) and "spawn" in error.hint else error, path.name)
+    os._exit(0)
+
+
 def main() -> None:
     path, run_id, what, *more = sys.argv[1:]
     connect: Any = None
@@ -103,6 +132,8 @@ def main() -> None:
         hold(store, lease)
     elif what == "fork":
         fork(store, lease)
+    elif what == "reopen":
+        reopen(store)
     elif what == "leave":
         store.append(batch(lease, 1))
 

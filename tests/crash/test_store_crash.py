@@ -206,6 +206,17 @@ def test_a_forked_child_never_speaks_for_the_run_nor_keeps_it_alive(
     os.kill(int(pid), signal.SIGKILL)
 
 
+def test_a_forked_child_never_opens_what_its_parent_has_open(start: Callable[..., subprocess.Popen[str]]) -> None:
+    """It would hold no lock of its own: at the parent's exit the WAL went, and all that the child had committed."""
+    assert lines(start("r", "reopen")) == [
+        *["refused store.sqlite"] * 3,
+        "refused link.sqlite",
+        "opened was.sqlite",
+        "opened new.sqlite",
+        "parent 1",
+    ]
+
+
 # ── a disk that refuses ──
 
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from milepost.errors import StoreUnavailable
 from milepost.stores.contract import FLUSH_S, Batch, Lease
+from milepost.stores.sqlite.open_files import forked
 
 COMMIT_BATCHES_MAX = 256
 """Batches that share one commit at most; bounds how long another writer waits for its turn."""
@@ -273,6 +274,8 @@ class Committer:
     # ── errors ──
 
     def _ended(self) -> StoreUnavailable:
+        if self._over == _FORKED:
+            return forked(self._location, "append")
         return StoreUnavailable(location=self._location, operation="append", reason=self._over)
 
     def _interrupted(self) -> StoreUnavailable:
@@ -280,7 +283,7 @@ class Committer:
         return StoreUnavailable(location=self._location, operation="append", reason=reason)
 
 
-_FORKED = "this process was forked from the one that opened the store; open it again here"
+_FORKED = "this process was forked"
 
 
 def _call_back(ticket: AppendTicket) -> None:

@@ -6,7 +6,6 @@ Knows no run and no statement of `queries.sql`. Called by the store, the committ
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 
 from milepost.errors import StoreUnavailable
 from milepost.stores.sqlite.faults import translated, unavailable
+from milepost.stores.sqlite.open_files import file_id, forked
 
 BUSY_S = 15.0
 """Seconds to wait for another process's transaction before a write fails."""
@@ -119,7 +119,7 @@ class Writer:
         self.connection = connection
         self.location = str(path)
         self.turn = Turns()  # held by whoever calls begin, commit and roll_back
-        self._file = _identity(self.location)
+        self._file = file_id(self.location)
         self._flushes = True
 
     @contextmanager
@@ -178,7 +178,7 @@ class Writer:
         Crash: all of the transaction or nothing. Raises: sqlite3.Error, OSError: cannot tell.
         """
         self.connection.execute("COMMIT")
-        if _identity(self.location) != self._file:
+        if file_id(self.location) != self._file:
             raise FileNotFoundError(2, "the file was replaced", self.location)
 
     def roll_back(self) -> None:
@@ -193,16 +193,11 @@ class Writer:
     def forget_in_child(self) -> None:
         """Let a forked child neither write through the parent's connection nor close it."""
         self.turn = Turns()
-        self.connection = abandoned(self.connection)
+        self.connection = abandoned(self.connection, self.location)
 
     def close(self) -> None:
         with self.turn:
             self.connection.close()
-
-
-def _identity(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
 
 
 class Reader:
@@ -239,7 +234,7 @@ class Reader:
     def forget_in_child(self) -> None:
         """Let a forked child neither read through the parent's connection nor close it."""
         self._lock = threading.Lock()
-        self.connection = abandoned(self.connection)
+        self.connection = abandoned(self.connection, self.location)
 
     def one(self, operation: str, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> Any:
         """Return the first row of one statement, or None. Raises: StoreUnavailable."""
@@ -268,7 +263,7 @@ class _Unusable:
         """Nothing of ours is open."""
 
 
-def abandoned(connection: sqlite3.Connection) -> sqlite3.Connection:
+def abandoned(connection: sqlite3.Connection, location: str) -> sqlite3.Connection:
     """Return a stand-in, and keep the parent's connection from ever being closed by this process.
 
     SQLite forbids to close a connection that was carried across a fork: the child would release locks and
@@ -277,13 +272,9 @@ def abandoned(connection: sqlite3.Connection) -> sqlite3.Connection:
     import ctypes  # only a forked child pays for it
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-    return unusable(_forked)
+    return unusable(lambda: forked(location, "use"))
 
 
 def unusable(why: Callable[[], Exception]) -> sqlite3.Connection:
     """Return a stand-in whose every statement raises `why()`."""
     return cast(sqlite3.Connection, _Unusable(why))
-
-
-def _forked() -> sqlite3.Error:
-    return sqlite3.ProgrammingError("this process was forked from the one that opened the store; open it again here")

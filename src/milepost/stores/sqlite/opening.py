@@ -16,6 +16,7 @@ from milepost.artifacts.durable import make_folder, sync
 from milepost.errors import ForeignDatabase, StoreMissing, StoreTooNew, StoreUnavailable
 from milepost.stores.sqlite.connection import Connect, set_up
 from milepost.stores.sqlite.faults import translated
+from milepost.stores.sqlite.open_files import OPEN_FILES
 from milepost.stores.sqlite.queries import SQL
 
 APPLICATION_ID = 0x4D494C45
@@ -111,7 +112,7 @@ def _create(path: Path, connect: Connect) -> None:
 
 
 def _build(name: str, connect: Connect) -> None:
-    with closing(connect(name)) as connection:
+    with OPEN_FILES.used(Path(name)), closing(connect(name)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         set_up(connection, name)
         migrate(connection, name)
@@ -126,8 +127,9 @@ def _refuse_foreign(path: Path) -> None:
     with translated(str(path), "open"):
         if not path.is_file():
             raise ForeignDatabase(location=path, reason="it is not a file")
-        with path.open("rb") as file:
-            header = file.read(_HEADER_SIZE)
+        header = OPEN_FILES.first_bytes(path, _HEADER_SIZE)
+    if header is None:
+        return  # it is open here as a store
     if not header.startswith(b"SQLite format 3\x00"):
         raise ForeignDatabase(location=path, reason="it is not an SQLite database" if header else "it is empty")
     found = int.from_bytes(header[68:72], "big")

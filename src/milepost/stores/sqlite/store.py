@@ -38,6 +38,7 @@ from milepost.stores.sqlite.connection import Connect, Reader, Writer, connect_s
 from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.leases import Leases
 from milepost.stores.sqlite.locks import LockFiles
+from milepost.stores.sqlite.open_files import OPEN_FILES
 from milepost.stores.sqlite.opening import migrate, not_writable, prepare, schema_known, schema_of, unwritable
 from milepost.stores.sqlite.queries import SQL
 from milepost.stores.sqlite.writing import BatchWriter
@@ -77,6 +78,8 @@ class SqliteStore:
     def _open(self, connect: Connect, read_only: bool) -> None:
         place = self.path if read_only else unwritable(self.path)
         with ExitStack() as undo:
+            self._use = OPEN_FILES.begin(self.path)
+            undo.callback(OPEN_FILES.end, self._use)
             if place is None:
                 writing, reading = self._connected(connect, undo)
             else:
@@ -253,6 +256,7 @@ class SqliteStore:
             self._reader.close()
             self._writer.close()
             self._locks.drop_all()
+        OPEN_FILES.end(self._use)
 
     def forget_in_child(self) -> None:
         """Make a forked child's copy refuse to work, and let its parent's locks die with the parent."""

@@ -1,0 +1,97 @@
+"""Which files this process has open with SQLite, and which the process had open that it was forked from.
+
+SQLite's locks are those of POSIX, and SQLite keeps one list of them per process. So closing any other descriptor of an
+open file drops its locks, and a forked child has the list without the locks: either way another process may delete
+the WAL under us, with every commit in it (https://www.sqlite.org/howtocorrupt.html, 2.2 and 2.6).
+Called by the store and the opening.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from milepost.errors import StoreUnavailable
+
+FileId: TypeAlias = tuple[int, int]
+"""Device and inode: as SQLite knows files, whatever their names."""
+
+
+def file_id(path: str | Path) -> FileId:
+    """Return what a file is known by. Raises: OSError."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+class Use:
+    """One store, or one making of a store, that has connections to a file."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: FileId) -> None:
+        self.file = file
+
+
+class OpenFiles:
+    """The files SQLite has open here. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a signal handler may open a store, too
+        self._uses: set[Use] = set()
+        self._inherited: set[FileId] = set()
+
+    def begin(self, path: Path) -> Use:
+        """Announce connections to a file, before the first. Raises: StoreUnavailable in a forked child, OSError."""
+        use = Use(file_id(path))
+        with self._lock:
+            if use.file in self._inherited:
+                raise forked(str(path), "open")
+            self._uses.add(use)
+        return use
+
+    def end(self, use: Use) -> None:
+        """Say that every connection of a use is closed. Idempotent."""
+        with self._lock:
+            self._uses.discard(use)
+
+    @contextmanager
+    def used(self, path: Path) -> Iterator[None]:
+        """Announce connections that are closed at the end."""
+        use = self.begin(path)
+        try:
+            yield
+        finally:
+            self.end(use)
+
+    def first_bytes(self, path: Path, size: int) -> bytes | None:
+        """Return the beginning of a file; None when it is open here, for reading it would end with its locks."""
+        with self._lock:
+            file = file_id(path)
+            if any(use.file == file for use in self._uses):
+                return None
+            with path.open("rb") as opened:
+                return opened.read(size)
+
+    def forget_in_child(self) -> None:
+        """In a forked child: what the parent had open is never opened here."""
+        self._lock = threading.RLock()
+        self._inherited.update(use.file for use in self._uses)
+        self._uses.clear()
+
+
+OPEN_FILES = OpenFiles()
+os.register_at_fork(after_in_child=OPEN_FILES.forget_in_child)
+
+
+def forked(location: str, operation: str) -> StoreUnavailable:
+    """Return the error of a process that cannot use a store since it was forked from one that had it open."""
+    return StoreUnavailable(
+        location=location,
+        operation=operation,
+        reason="this process was forked from one that had it open, and SQLite works in that one only",
+        hint="Start a new process instead (subprocess, multiprocessing's 'spawn'), or open stores after the fork only.",
+    )
