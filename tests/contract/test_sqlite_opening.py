@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_rows import begin
+from store_rows import batch, begin
 
 from milepost.errors import ForeignDatabase, MilepostError, StoreMissing, StoreUnavailable
 from milepost.stores.locate import belongs_to_store, locate, open_store
@@ -83,17 +83,21 @@ def test_a_journal_mode_that_silently_stays_is_refused_by_name(tmp_path: Path) -
 OTHER_PROCESS = """
 import sys
 from pathlib import Path
+from milepost.stores.contract import Holder, NewRun
 from milepost.stores.sqlite.store import SqliteStore
 store = SqliteStore(Path(sys.argv[1]), create=False)
+for run_id in sys.argv[2:]:
+    holder = Holder("here", "boot-1", 100, "2026-11-01T08:00:00Z")
+    store.create_run(NewRun(run_id, "task", run_id, None, "2026-11-01T11:00:00Z", holder))
 print(len(store.runs()), end="")
 store.close()
 """
 
 
-def runs_seen_elsewhere(path: Path) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", OTHER_PROCESS, path], capture_output=True, text=True, check=True
-    ).stdout
+def runs_seen_elsewhere(path: Path, *begun: str) -> str:
+    """Let another process open the store, begin runs, say how many there are, and close it."""
+    command = [sys.executable, "-c", OTHER_PROCESS, path, *begun]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("look", ["open it again", "ask whether it is a store"])
@@ -108,6 +112,25 @@ def test_an_open_store_keeps_its_locks(tmp_path: Path, look: str) -> None:
         assert runs_seen_elsewhere(path) == "1"
         begin(store, "after")
         assert runs_seen_elsewhere(path) == "2"
+
+
+def test_a_wal_that_was_deleted_under_us_is_not_written_in_silence(tmp_path: Path) -> None:
+    """A step that copies its folder closes a descriptor of the file, and with it go the locks."""
+    path = tmp_path / "store.sqlite"
+    store = SqliteStore(path, create=True)
+    lease = begin(store, "before")
+    path.read_bytes()
+    assert runs_seen_elsewhere(path) == "1"
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="-wal was deleted"):
+            store.append(batch(lease, 1)).wait()
+    with pytest.raises(StoreUnavailable, match="-wal was deleted"):
+        begin(store, "after")
+    assert runs_seen_elsewhere(path, "between") == "2"
+    store.close()
+    with pytest.raises(StoreUnavailable, match="-wal was deleted"):
+        SqliteStore(path, create=False)
+    assert runs_seen_elsewhere(path) == "2"
 
 
 def foreign(path: Path) -> None:

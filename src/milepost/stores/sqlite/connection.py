@@ -6,6 +6,7 @@ Knows no run and no statement of `queries.sql`. Called by the store, the committ
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 
 from milepost.errors import StoreUnavailable
 from milepost.stores.sqlite.faults import translated, unavailable
-from milepost.stores.sqlite.open_files import file_id, forked
+from milepost.stores.sqlite.open_files import OPEN_FILES, WAL_LOST, FileId, file_id, forked, wal_lost
 
 BUSY_S = 15.0
 """Seconds to wait for another process's transaction before a write fails."""
@@ -120,6 +121,8 @@ class Writer:
         self.location = str(path)
         self.turn = Turns()  # held by whoever calls begin, commit and roll_back
         self._file = file_id(self.location)
+        self._wal = f"{os.path.realpath(self.location)}-wal"
+        self._wal_file = _file_id_if_there(self._wal)
         self._flushes = True
 
     @contextmanager
@@ -173,13 +176,20 @@ class Writer:
         self.connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Commit, and see that the file is still where readers look for it.
+        """Commit, and see that the file and its WAL are still where readers look for them.
+
+        When the WAL is not, nothing more is written here and the connection stays open: closing it would write what
+        it still knows of the old WAL over what others have written since.
 
         Crash: all of the transaction or nothing. Raises: sqlite3.Error, OSError: cannot tell.
         """
         self.connection.execute("COMMIT")
         if file_id(self.location) != self._file:
             raise FileNotFoundError(2, "the file was replaced", self.location)
+        if _file_id_if_there(self._wal) != self._wal_file:
+            OPEN_FILES.bar(self._file, wal_lost)
+            self.connection = abandoned(self.connection, _wal_lost)
+            raise _wal_lost()
 
     def roll_back(self) -> None:
         """Leave the transaction, whatever state it is in."""
@@ -193,11 +203,22 @@ class Writer:
     def forget_in_child(self) -> None:
         """Let a forked child neither write through the parent's connection nor close it."""
         self.turn = Turns()
-        self.connection = abandoned(self.connection, self.location)
+        self.connection = abandoned(self.connection, lambda: forked(self.location, "use"))
 
     def close(self) -> None:
         with self.turn:
             self.connection.close()
+
+
+def _file_id_if_there(path: str) -> FileId | None:
+    try:
+        return file_id(path)
+    except FileNotFoundError:
+        return None
+
+
+def _wal_lost() -> sqlite3.Error:
+    return sqlite3.OperationalError(WAL_LOST)
 
 
 class Reader:
@@ -234,7 +255,7 @@ class Reader:
     def forget_in_child(self) -> None:
         """Let a forked child neither read through the parent's connection nor close it."""
         self._lock = threading.Lock()
-        self.connection = abandoned(self.connection, self.location)
+        self.connection = abandoned(self.connection, lambda: forked(self.location, "use"))
 
     def one(self, operation: str, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> Any:
         """Return the first row of one statement, or None. Raises: StoreUnavailable."""
@@ -263,16 +284,16 @@ class _Unusable:
         """Nothing of ours is open."""
 
 
-def abandoned(connection: sqlite3.Connection, location: str) -> sqlite3.Connection:
-    """Return a stand-in, and keep the parent's connection from ever being closed by this process.
+def abandoned(connection: sqlite3.Connection, why: Callable[[], Exception]) -> sqlite3.Connection:
+    """Return a stand-in that raises `why()`, and keep the connection from ever being closed by this process.
 
     SQLite forbids to close a connection that was carried across a fork: the child would release locks and
     might delete the WAL the parent writes to (https://www.sqlite.org/howtocorrupt.html, 2.6).
     """
-    import ctypes  # only a forked child pays for it
+    import ctypes  # only who is in trouble pays for it
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-    return unusable(lambda: forked(location, "use"))
+    return unusable(why)
 
 
 def unusable(why: Callable[[], Exception]) -> sqlite3.Connection:

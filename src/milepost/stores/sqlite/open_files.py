@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -19,6 +19,11 @@ from milepost.errors import StoreUnavailable
 
 FileId: TypeAlias = tuple[int, int]
 """Device and inode: as SQLite knows files, whatever their names."""
+Refusal: TypeAlias = Callable[[str, str], StoreUnavailable]
+"""Makes the error of whoever opens a barred file, from its location and the operation."""
+WAL_LOST = (
+    "its -wal was deleted while it was open here, as happens when this process also reads or copies it with open()"
+)
 
 
 def file_id(path: str | Path) -> FileId:
@@ -42,14 +47,14 @@ class OpenFiles:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a signal handler may open a store, too
         self._uses: set[Use] = set()
-        self._inherited: set[FileId] = set()
+        self._barred: dict[FileId, Refusal] = {}
 
     def begin(self, path: Path) -> Use:
-        """Announce connections to a file, before the first. Raises: StoreUnavailable in a forked child, OSError."""
+        """Announce connections to a file, before the first. Raises: StoreUnavailable when it is barred, OSError."""
         use = Use(file_id(path))
         with self._lock:
-            if use.file in self._inherited:
-                raise forked(str(path), "open")
+            if use.file in self._barred:
+                raise self._barred[use.file](str(path), "open")
             self._uses.add(use)
         return use
 
@@ -76,10 +81,15 @@ class OpenFiles:
             with path.open("rb") as opened:
                 return opened.read(size)
 
+    def bar(self, file: FileId, why: Refusal) -> None:
+        """Never open a file here again: SQLite knows things of it that are not so, and nothing makes it forget."""
+        with self._lock:
+            self._barred[file] = why
+
     def forget_in_child(self) -> None:
         """In a forked child: what the parent had open is never opened here."""
         self._lock = threading.RLock()
-        self._inherited.update(use.file for use in self._uses)
+        self._barred.update((use.file, forked) for use in self._uses)
         self._uses.clear()
 
 
@@ -95,3 +105,9 @@ def forked(location: str, operation: str) -> StoreUnavailable:
         reason="this process was forked from one that had it open, and SQLite works in that one only",
         hint="Start a new process instead (subprocess, multiprocessing's 'spawn'), or open stores after the fork only.",
     )
+
+
+def wal_lost(location: str, operation: str) -> StoreUnavailable:
+    """Return the error of a process under which the WAL was deleted."""
+    hint = "Find what in this process opens the file or deletes its -wal; then `milepost resume RUN` in a new process."
+    return StoreUnavailable(location=location, operation=operation, reason=WAL_LOST, hint=hint)
