@@ -130,10 +130,14 @@ class Snapshot:
 
     def counts(self, path: str) -> bool:
         """Say whether a record still counts: no step around it is verified."""
-        while path := body_of(path):
-            outer = self.steps.get(path)
-            if outer is not None and outer.status is Checkpoint.VERIFIED:
+        return self.counts_in(body_of(path))
+
+    def counts_in(self, body: str) -> bool:
+        """Say whether the records of a body, one chain, still count: neither it nor a step around it is verified."""
+        while body:
+            if (step := self.steps.get(body)) is not None and step.status is Checkpoint.VERIFIED:
                 return False
+            body = body_of(body)
         return True
 
     def step_state(self, path: str) -> StepState:

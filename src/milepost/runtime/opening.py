@@ -201,7 +201,7 @@ def _read_unfinished(store: Store, opened: Opened) -> None:
     inner = sorted(opened.counts.keys() - {""}, key=lambda chain: len(parts_of(chain)))
     found = False
     for chain in inner:
-        if opened.snapshot.counts(f"{chain}/"):
+        if opened.snapshot.counts_in(chain):
             found = True
             _read(opened, store.records(opened.row.run_id, chain=chain), every_start=False)
     if found:
