@@ -63,11 +63,14 @@ def test_a_connection_between_steps_is_the_plans() -> None:
 
 def test_a_lookup_that_lies_is_named(tmp_path: Path) -> None:
     """Without observe, too: the drill saw the provider accept what the lookup says was never there."""
+    (tmp_path / "send-durable-1").mkdir()
+    (tmp_path / "send-durable-1" / "precious").touch()
     report = drilled(faulty.lookup_lies, "send:durable:1", "send:before:1", keep=tmp_path)
     (failed,) = report.failed
     assert failed.point == "send:durable:1"
     assert "effect book was sent again: its lookup said not found" in told(report)
-    assert (tmp_path / "send-durable-1" / "store" / "store.sqlite").exists()
+    assert (tmp_path / "send-durable-1-2" / "store" / "store.sqlite").exists()
+    assert [file.name for file in (tmp_path / "send-durable-1").iterdir()] == ["precious"]
 
 
 def test_a_provider_without_keys_declared_as_if_it_had_them_is_noticed_outside() -> None:

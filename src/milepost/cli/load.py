@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import sysconfig
 import traceback
@@ -87,7 +88,7 @@ def _alone(target: str, path: Path, name: str) -> ModuleType:
 
 def _module(target: str, name: str) -> ModuleType:
     if not all(name.split(".")):
-        found = "it is a folder" if name and Path(name).is_dir() else "it names no module"
+        found = "it is a folder" if os.path.isdir(name) else "it names no module"
         raise UnknownTask(target=target, reason=found)
     _look_in(Path.cwd())
     try:

@@ -1,4 +1,4 @@
-"""Writes a file that a user names; no command writes one in another way.
+"""What a user names to write to: a file, which no command writes in another way, or a folder to fill.
 
 A regular file stays as it was until the new one is whole. A device, a pipe and /dev/stdout are written into, a link is
 followed, and what belongs to a store is refused before anything is done. Called by `audit` and `drill`.
@@ -28,19 +28,52 @@ LINKS_MAX = 40
 STDOUT = Path("-")
 
 
-class NamedFile(click.Path):
-    """A file to write, refused where it is read from the command line: a folder, or a file of a store."""
+class _Named(click.Path):
+    """A place that is refused where it is read from the command line, not after the work was done."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if not os.fspath(value):  # a Path of it would be the folder a command is called in
+            self.fail(f"no {self.name} is named: the name is empty.", param, ctx)
+        text = os.fsdecode(super().convert(value, param, ctx))
+        try:
+            reason = self.refusal(Path(text))
+        except OSError as error:  # too long a name, a folder that may not be looked into
+            reason = f"cannot be written: {error.strerror or error}"
+        if reason:
+            self.fail(f"{text!r} {reason}", param, ctx)
+        return Path(text)
+
+    def refusal(self, path: Path) -> str:
+        """Say why not this one; '' when nothing is against it. Raises: OSError."""
+        raise NotImplementedError
+
+
+class NamedFile(_Named):
+    """A file to write: no folder, and no file of a store."""
 
     name = "file"
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, writable=True, readable=False, path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if path != STDOUT and descriptor_of(path) is None and _is_ours(Path(os.path.realpath(path))):
-            self.fail(f"{str(path)!r} belongs to a Milepost store or its witness; name another file.", param, ctx)
-        return path
+    def refusal(self, path: Path) -> str:
+        if path == STDOUT or descriptor_of(path) is not None or not _is_ours(Path(os.path.realpath(path))):
+            return ""
+        return "belongs to a Milepost store or its witness; name another file."
+
+
+class NamedFolder(_Named):
+    """A folder to fill: a new one, or one with nothing in it, so that nothing of before is mixed with it."""
+
+    name = "directory"
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def refusal(self, path: Path) -> str:
+        with suppress(FileNotFoundError):
+            return "is not empty; name a new folder." if os.listdir(path) else ""
+        return ""
 
 
 def _is_ours(target: Path) -> bool:

@@ -38,7 +38,7 @@ def store_to_read() -> Store:
 def store_to_start_in() -> Store:
     """Return the store a run is started in, made when there is none: it says so, for a typo makes one, too."""
     found = locate(Path.cwd(), os.environ)
-    is_new = found is None or not found.exists()
+    is_new = found is None or not os.path.exists(found)  # what cannot be looked at is told as it is opened
     store = the_store(create=True)
     if is_new:
         note(f"new store {store.location}")

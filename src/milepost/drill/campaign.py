@@ -28,6 +28,9 @@ from milepost.errors import MilepostError, MisuseError
 Listener: TypeAlias = Callable[[Outcome, int, int], None]
 """Hears of a trial that ended: its outcome, how many ended, how many there are."""
 
+NAME_LENGTH_MAX = 100
+"""Characters of a kept world's name: a point has a path in it, which may be longer than a file's name."""
+
 
 def drill(drilled: Drilled, wanted: Wanted, *, replay: str = "", listener: Listener | None = None) -> Report:
     """Drill a task and report; `replay` is the command that replays a point, up to the point's name.
@@ -153,5 +156,10 @@ class Campaign:
         with self._worlds.fresh(starter) as world:
             outcome = trial.act(world)
             if outcome.failed and self._keep is not None:
-                world.keep_in(self._keep / "".join(c if c.isalnum() else "-" for c in trial.point))
+                world.keep_in(self._keep / _as_name(trial.point))
         return outcome
+
+
+def _as_name(point: str) -> str:
+    """Return a folder's name for a trial; two trials may have the same."""
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in point)[:NAME_LENGTH_MAX]

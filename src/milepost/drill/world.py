@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -81,17 +82,19 @@ class World:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
-        """Tear down and remove. Raises: Broken when teardown failed, and nothing else did before."""
+        """Tear down and remove. Raises: Broken when it cannot be kept or teardown failed, and nothing else did."""
         status = self.starter.end(self._keeper) if self._keeper is not None else 0
         said = self.output() if status else ""
-        if self._kept is not None:
-            shutil.copytree(self.base, self._kept, dirs_exist_ok=True)
-        shutil.rmtree(self.base, ignore_errors=True)
+        try:
+            if self._kept is not None:
+                _copy(self.base, self._kept)
+        finally:
+            shutil.rmtree(self.base, ignore_errors=True)
         if status and error is None:
             raise Broken(f"teardown failed: {said}")
 
     def keep_in(self, folder: Path) -> None:
-        """Leave a copy of this world there when it is over, for somebody to look at."""
+        """Leave a copy of this world there when it is over, for somebody to look at; under a name that is free."""
         self._kept = folder
 
     def _set_up(self) -> None:
@@ -212,6 +215,27 @@ class World:
         """Return the last lines the user's code printed."""
         path = self.base / "output"
         return "\n".join(path.read_text("utf-8", "replace").splitlines()[-8:]) if path.exists() else ""
+
+
+def _copy(base: Path, to: Path) -> None:
+    """Copy a world under this name, or with a number behind it. Crash: a part of it. Raises: Broken."""
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(base, _made(to), symlinks=True, dirs_exist_ok=True)
+    except OSError as error:
+        raise Broken(f"its world cannot be kept in {to}: {error.strerror or error}") from error
+
+
+def _made(to: Path) -> Path:
+    """Make a folder that was not there before. Crash: an empty one. Raises: OSError."""
+    place, numbers = to, count(2)
+    while True:
+        try:
+            place.mkdir()
+        except FileExistsError:  # another trial's, or of an earlier drill
+            place = to.with_name(f"{to.name}-{next(numbers)}")
+        else:
+            return place
 
 
 def _json(what: Named | None) -> dict[str, str] | None:

@@ -160,8 +160,9 @@ def no_witness(environ: Mapping[str, str]) -> str | None:
         return "there is no home folder, and XDG_STATE_HOME is no absolute path"
     import tempfile  # here: no run needs it
 
-    place = next(place for place in (folder, *folder.parents) if place.exists())
+    place = folder
     try:
+        place = next(place for place in (folder, *folder.parents) if place.exists())
         tempfile.TemporaryFile(dir=place).close()  # rights do not tell: root has them in /proc, too
     except OSError as error:
         return f"{place} cannot be written: {error.strerror}"

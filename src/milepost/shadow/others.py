@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ class Other(NamedTuple):
 def other_side(store: Store, against: str) -> Other:
     """Read FILE.csv, FILE.jsonl or a run. Raises: MisuseError, RunUnknown, CorruptRecord, and as a run is read."""
     path = Path(against)
-    if path.suffix.lower() in (".csv", ".jsonl", ".ndjson") or path.is_file():
+    if path.suffix.lower() in (".csv", ".jsonl", ".ndjson") or os.path.isfile(path):
         return _file(path)
     opened = opened_whole(store, against)
     return Other(f"run {against}", opened.head.seal.hex(), writes_of(store, opened), against, opened.row.shadow)

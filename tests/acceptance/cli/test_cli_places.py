@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from cli_shell import Shell
 
 RUN = ("run", "letters.py:letters", 'names=["ann"]', "--run-id", "one")
@@ -31,3 +32,33 @@ def test_doctor_refuses_a_witness_that_cannot_be_written(shell: Shell) -> None:
         assert (ended.status, found["ok"]) == (3, False)
         assert "none can be kept" in found["found"]
     assert not (shell.folder / "relative").exists()
+
+
+LONG = "n" * 300
+
+
+@pytest.mark.parametrize(
+    ("status", "arguments", "environ"),
+    [
+        (2, ("audit", "one", "--output", LONG), {}),
+        (2, ("audit", "one", "--output", ""), {}),
+        (2, ("audit", "verify", LONG), {}),
+        (2, ("drill", "letters.py:letters", "--junit", LONG), {}),
+        (2, ("drill", "letters.py:letters", "--keep", ""), {}),
+        (2, ("run", f"{LONG}."), {}),
+        (2, ("run", f"{LONG}.py:letters"), {}),
+        (3, ("shadow", "report", "dry", "--against", LONG), {}),
+        (2, ("shadow", "report", "dry", "--against", f"{LONG}.csv"), {}),
+        (6, RUN, {"MILEPOST_STORE": LONG}),
+        (6, ("runs",), {"MILEPOST_STORE": LONG}),
+        (0, RUN, {"XDG_STATE_HOME": f"/{LONG}"}),
+    ],
+)
+def test_a_path_no_system_takes_is_told_as_such(
+    shell: Shell, status: int, arguments: tuple[str, ...], environ: dict[str, str]
+) -> None:
+    """A shell's variable that was empty, or held a text instead of a name, is no bug of ours."""
+    if "dry" in arguments:
+        shell.run(*RUN[:3], "--run-id", "dry", "--shadow")
+    ended = shell.run(*arguments, **environ)
+    assert (ended.status, "Traceback" in ended.err) == (status, False), ended.err
