@@ -12,7 +12,7 @@ from milepost.stores.contract import RunRow, Store
 from milepost.views.limits import limit_uses
 from milepost.views.opened import now
 from milepost.views.overview import is_unread
-from milepost.views.steps import steps, total_spent
+from milepost.views.steps import spent_in_all
 from milepost.views.summaries import summary
 from milepost.views.words import ago, clock_time, cost, counted, until
 
@@ -56,7 +56,7 @@ def _effects(opened: Opened) -> str:
 
 
 def _cost(opened: Opened) -> str:
-    spent = total_spent([row.spent for row in steps(opened) if opened.snapshot.counts(row.path)])
+    spent = spent_in_all(opened.snapshot)
     return f", {cost(spent)}" if spent else ""
 
 

@@ -36,6 +36,7 @@ from milepost.records.model import (
 
 _CHANGING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f-]{8,}\b|\d+", re.IGNORECASE)
 """Numbers, addresses and ids in an error's text: two errors that differ only in them are the same."""
+_NOTHING = (Decimal(0), 0, 0)
 
 
 @slotted
@@ -46,11 +47,13 @@ class Used:
     resumes: int = 0
     cost: Decimal = Decimal(0)
     tokens: int = 0
+    input_tokens: int = 0  # of these, as far as their records were read
+    currencies: set[str] = field(default_factory=set)  # of the cost, by what was read
     error: tuple[str, str] | None = None
     error_count: int = 0
     sent: deque[str] = field(default_factory=lambda: deque(maxlen=RATE_COUNT_MAX))  # when, newest last
     since: dict[str, Decimal] = field(default_factory=dict)
-    _said: dict[tuple[str, int], tuple[Decimal, int]] = field(default_factory=dict)  # of one attempt
+    _said: dict[tuple[str, int], tuple[Decimal, int, int]] = field(default_factory=dict)  # of one attempt
     _failed: set[tuple[str, int]] = field(default_factory=set)  # attempts: a failure the plan caught is noted twice
     _has_failed: bool = False  # something did since the last resume
 
@@ -62,12 +65,16 @@ class Used:
 
     def spend(self, path: str, attempt: int, spent: Mapping[str, Any], *, in_all: bool) -> None:
         """Count what an attempt spent: more than before, or (in_all) what it came to, of which a part may be known."""
-        cost, tokens = _cost(spent), _tokens(spent)
-        known_cost, known_tokens = self._said.get((path, attempt), (Decimal(0), 0))
+        cost, put_in, put_out = _cost(spent), _tokens(spent, "input_tokens"), _tokens(spent, "output_tokens")
+        known_cost, known_in, known_out = self._said.get((path, attempt), _NOTHING)
         if in_all:
-            cost, tokens = max(added(cost, -known_cost), Decimal(0)), max(tokens - known_tokens, 0)
-        self.cost, self.tokens = added(self.cost, cost), self.tokens + tokens
-        self._said[path, attempt] = added(known_cost, cost), known_tokens + tokens
+            cost = max(added(cost, -known_cost), Decimal(0))
+            put_in, put_out = max(put_in - known_in, 0), max(put_out - known_out, 0)
+        self.cost, self.tokens = added(self.cost, cost), self.tokens + put_in + put_out
+        self.input_tokens += put_in
+        if cost:
+            self.currencies.add(str(spent.get("currency", "")))
+        self._said[path, attempt] = added(known_cost, cost), known_in + put_in, known_out + put_out
 
     def fail(self, error: ErrorRecord, path: str, attempt: int) -> None:
         """Count an error that ended an attempt; another one than the last begins anew."""
@@ -108,9 +115,9 @@ def _cost(spent: Mapping[str, Any]) -> Decimal:
     return cost if cost.is_finite() and cost > 0 else Decimal(0)
 
 
-def _tokens(spent: Mapping[str, Any]) -> int:
-    said = (spent.get("input_tokens", 0), spent.get("output_tokens", 0))
-    return sum(count for count in said if isinstance(count, int) and count > 0)
+def _tokens(spent: Mapping[str, Any], name: str) -> int:
+    count = spent.get(name, 0)
+    return count if isinstance(count, int) and count > 0 else 0
 
 
 # ── counting, one function per kind of record ───────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from milepost.views.data import as_data
 from milepost.views.limits import limit_objects
 from milepost.views.opened import now
 from milepost.views.runs import run_object
-from milepost.views.steps import Row, steps, total_spent
+from milepost.views.steps import Row, spent_in_all, steps
 
 IN_RECORDS = ("resumes", "versions", "spent", "limits", "forked_from", "counts", "steps", "open")
 """What is told from a run's records; the rest stands in its row."""
@@ -38,7 +38,7 @@ def overview_object(
         **run_object(opened.row, standing),
         "resumes": s.resumes,
         "versions": dict(s.versions),
-        "spent": total_spent([row.spent for row in rows if s.counts(row.path)]),
+        "spent": spent_in_all(s),
         "limits": limit_objects(s, now()),
         "forked_from": s.started.forked_from if s.started else None,
         "counts": dict(Counter(row.stands for row in rows)),

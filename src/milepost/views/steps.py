@@ -243,15 +243,27 @@ def _counted(group: Sequence[Row]) -> Line:
     return Line(None, first.depth, cells, first.kind, _names(first.path))
 
 
+def spent_in_all(s: Snapshot) -> dict[str, Any] | None:
+    """Return what models took in a whole run, inside its steps, too: what its row and its limits count.
+
+    Needs every chain. None when nothing was spent.
+    """
+    used = s.used
+    if not (used.cost or used.tokens):
+        return None
+    return {
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.tokens - used.input_tokens,
+        "cost": str(used.cost),
+        "currency": "/".join(sorted(used.currencies)),
+    }
+
+
 def _sum(group: Sequence[Row]) -> dict[str, Any] | None:
-    return total_spent([row.spent for row in group])
-
-
-def total_spent(amounts: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Add up what models took; amounts of several currencies are not added but named."""
+    """Add up what models took in these rows; several currencies are all named."""
     from decimal import Decimal
 
-    given = [spent for spent in amounts if spent]
+    given = [row.spent for row in group if row.spent]
     if not given:
         return None
     currencies = sorted({str(spent.get("currency", "")) for spent in given})
