@@ -50,7 +50,7 @@ def unfinished(key: str) -> str:
 
 
 @task
-def keyed() -> None:
+def keyed_chains() -> None:
     for key in KEYS:
         outer(key)
     unfinished("u/v[w]")
@@ -59,7 +59,7 @@ def keyed() -> None:
 def test_no_chain_inside_a_verified_step_is_read(desk: Desk, read: list[str]) -> None:
     """One query each would make a resume slower the more is done."""
     with pytest.raises(StepFailed):
-        desk.run(keyed)
+        desk.run(keyed_chains)
     read.clear()
     opened = read_snapshot(desk.store, "r", None)
     assert opened.refusal is None
@@ -70,7 +70,7 @@ def test_no_chain_inside_a_verified_step_is_read(desk: Desk, read: list[str]) ->
 @pytest.mark.parametrize("key", KEYS)
 def test_a_body_counts_until_it_or_a_step_around_it_is_verified(desk: Desk, key: str) -> None:
     with pytest.raises(StepFailed):
-        desk.run(keyed)
+        desk.run(keyed_chains)
     s = desk.snapshot()
     path = f"outer[{key}]"
     assert (s.counts(path), s.counts_in(path), s.counts_in(f"{path}/inner[{key}]")) == (True, False, False)

@@ -30,14 +30,14 @@ def breaks() -> int:
 
 
 @task(limits=Limits(cost=100))
-def nested() -> int:
+def spends_inside() -> int:
     return read(0) + both() + breaks()
 
 
 def test_what_nested_steps_and_failed_attempts_spent_is_in_the_total() -> None:
     store = MemoryStore()
     with pytest.raises(Exception, match="stop here"):
-        nested.options(store=store).run("r")
+        spends_inside.options(store=store).run("r")
     opened = read_whole(store, "r")
     said = overview_object(store, opened, stands(store, opened.row))
     assert said["spent"] == {"input_tokens": 35, "output_tokens": 5, "cost": "0.311", "currency": "EUR"}
