@@ -17,7 +17,7 @@ from milepost.protocol.snapshot import Snapshot, format_time
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import StepState
 from milepost.records.frozen import slotted
-from milepost.records.model import ENDED, Pointer, Record, RunEnded, RunStarted, RunStatus
+from milepost.records.model import ENDED, Pointer, QuestionKind, Record, RunEnded, RunStarted, RunStatus
 from milepost.records.rows import CancelRow, ClaimRow
 from milepost.records.seal import Sealer, key_name
 from milepost.records.written import decode_record
@@ -116,7 +116,14 @@ def _trusted(store: Store, opened: Opened, step_path: str, is_behind: bool) -> T
         raise RunUnstarted(run_id=opened.row.run_id, location=store.location)
     if whole.started is None or (not reached and opened.refusal is None):
         raise StepUnknown(run_id=opened.row.run_id, path=step_path)
-    return Trusted(opened.row.run_id, before, whole, in_doubt=opened.refusal is not None or is_behind or whole.in_doubt)
+    in_doubt = opened.refusal is not None or is_behind or whole.in_doubt or _was_asked_about_its_store(whole)
+    return Trusted(opened.row.run_id, before, whole, in_doubt=in_doubt)
+
+
+def _was_asked_about_its_store(s: Snapshot) -> bool:
+    """Say whether a resume found that the store went back: the witness has seen newer heads since and shows nothing."""
+    asked = (*s.questions.values(), *s.void.values(), *(question for question, _ in s.answered.values()))
+    return any(question.question_kind == QuestionKind.STORE_WENT_BACK for question in asked)
 
 
 def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:

@@ -12,7 +12,16 @@ import pytest
 from clock import MovableClock
 
 from milepost import CannotTell, Found, Key, NotApplied, NotFound, Retry, effect, sleep, step, task
-from milepost.errors import BadName, CorruptRecord, OutcomeUnknown, RunBusy, RunEnded, StepFailed, StepUnknown
+from milepost.errors import (
+    BadName,
+    CorruptRecord,
+    OutcomeUnknown,
+    RunBusy,
+    RunEnded,
+    StepFailed,
+    StepUnknown,
+    StoreWentBack,
+)
 from milepost.records.model import RunStatus
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.fork import fork_run
@@ -203,9 +212,13 @@ class BackingUp(MovableClock):
         super().about_to_wait(until)
 
 
+@pytest.mark.parametrize("was_asked", [False, True])
 @pytest.mark.parametrize("was_rejected", [False, True])
-def test_fork_of_a_store_that_went_back_looks_before_it_sends(was_rejected: bool) -> None:
-    """A restored backup knows nothing of what its run has sent since: neither does a fork of it."""
+def test_fork_of_a_store_that_went_back_looks_before_it_sends(was_rejected: bool, was_asked: bool) -> None:
+    """A restored backup knows nothing of what its run has sent since: neither does a fork of it.
+
+    A resume that asked about it has moved the witness on; what it was asked about is as true as before.
+    """
     LEDGER.__init__()  # type: ignore[misc]
     clock = BackingUp(MemoryStore())
 
@@ -226,6 +239,9 @@ def test_fork_of_a_store_that_went_back_looks_before_it_sends(was_rejected: bool
 
     assert sends.options(store=clock.store, clock=clock).run("r1", "i7") == "ref-i7"
     backup = clock.backup
+    if was_asked:
+        with pytest.raises(StoreWentBack):
+            sends.options(store=backup, clock=clock).resume("r1")
     fork_run(backup, "r1", "began", "r2", seal_key=None, clock=clock, environ=os.environ)
     assert sends.options(store=backup, clock=clock).resume("r2") == "ref-i7"
     assert LEDGER.sends == ["i7"]
