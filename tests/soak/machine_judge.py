@@ -119,7 +119,7 @@ def _value(world: Lived, s: Snapshot, node: Node, path: str, given: int, excused
     verified = s.steps[path].verified
     assert verified is not None
     made = world.output(verified.output.digest)
-    is_excused = path in excused
+    is_excused = path in excused or any(path.startswith(f"{kept}/") for kept in excused)  # with all that is inside
     if made["given"] != given and not is_excused:
         broken(Harm.FALSELY_VERIFIED, f"{path} is verified for {made['given']}, the plan gives it {given}")
     if node.kind == "reads" and not is_excused:
