@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 
@@ -25,8 +24,11 @@ class Postbox:
         self._settled.append((future, error))
         if not self._is_called:
             self._is_called = True
-            with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
+            try:
                 future.get_loop().call_soon_threadsafe(self._empty)
+            except RuntimeError:  # that loop is closed: nobody waits there any more
+                self._settled.clear()  # a future knows its loop, which would keep this box, and the run, for ever
+                self._is_called = False
 
     def _empty(self) -> None:
         # First the mark: what is put from here on is taken below, or wakes the loop once more for nothing.

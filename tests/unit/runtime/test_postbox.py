@@ -83,6 +83,18 @@ def test_a_closed_loop_hears_nothing_and_harms_nobody() -> None:
     assert not future.done()
 
 
+def test_what_was_put_for_a_closed_loop_is_let_go_of() -> None:
+    """It would keep the loop, its tasks and the runs in them: their leases would be renewed for ever."""
+    loop = asyncio.new_event_loop()
+    box, gone = postbox(loop), weakref.ref(loop)
+    future = loop.create_future()
+    loop.close()
+    box.put(future, None)
+    del loop, future, box
+    gc.collect()
+    assert gone() is None
+
+
 def test_each_loop_has_one_postbox_and_is_let_go_of() -> None:
     """A program that makes many loops must not keep them all."""
     loop, other = asyncio.new_event_loop(), asyncio.new_event_loop()

@@ -131,10 +131,9 @@ class Writer:
 
         Crash: all of it or nothing. Raises: StoreUnavailable; when COMMIT itself failed it is *cannot tell*.
         """
-        with self.turn, translated(self.location, operation):
+        with self.turn, translated(self.location, operation), self._ending():
             self.begin()
-            with self._ending():
-                yield self.connection
+            yield self.connection
 
     @contextmanager
     def unflushed(self, operation: str) -> Iterator[sqlite3.Connection]:
@@ -149,15 +148,15 @@ class Writer:
             self._flushes = False
             self.connection.execute("PRAGMA synchronous = NORMAL")
             try:
-                self.connection.execute("BEGIN IMMEDIATE")
                 with self._ending():
+                    self.connection.execute("BEGIN IMMEDIATE")
                     yield self.connection
             finally:
                 self._flush_again()
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Commit at the end, roll back on any exception."""
+        """Commit at the end, roll back on any exception: also on an interrupt while the transaction begins."""
         try:
             yield
             self.commit()
