@@ -20,6 +20,7 @@ from milepost.protocol.call import Call
 from milepost.protocol.decide import SourceCheck, World, decide
 from milepost.protocol.failure import error_record
 from milepost.protocol.findings import findings
+from milepost.protocol.fold import fold_record
 from milepost.protocol.limits import Limits
 from milepost.protocol.ops import Append, Ask, Body, Ended, Load, Moment, Now, Op, Wait
 from milepost.protocol.policy import STARTS_MAX
@@ -53,12 +54,12 @@ LINES = st.lists(
 def journal(lines: Sequence[tuple[int, int, m.QuestionKind, int]]) -> Snapshot:
     """Fold a journal that says these lines."""
     s = Snapshot()
-    s.apply(started())
+    fold_record(s, started())
     for number, line in enumerate(lines):
         at = format_time(START + timedelta(minutes=number))
         record = record_of(s, at, *line)
         if record is not None and s.status not in m.ENDED:
-            s.apply(record)
+            fold_record(s, record)
     return s
 
 
@@ -240,13 +241,13 @@ def act(s: Snapshot, w: World, decision: rules.Decision) -> bool:
             assert state.last is not None
             attempt, said = state.last.intent.attempt, state.answer
             outcome = "rejected" if said is not None and said.choice == "not-applied" else "applied"
-            s.apply(m.OutcomeRecorded(
+            fold_record(s, m.OutcomeRecorded(
                 at=w.at, path=state.path, attempt=attempt, key="k", outcome=outcome, recovered=True
             ))  # fmt: skip
         case rules.EnterCancel():
-            s.apply(m.CancelEntered(at=w.at, by="ada"))
+            fold_record(s, m.CancelEntered(at=w.at, by="ada"))
         case rules.End(status=status):
-            s.apply(m.RunEnded(at=w.at, status=status))
+            fold_record(s, m.RunEnded(at=w.at, status=status))
         case _:
             return False
     return True
@@ -287,7 +288,7 @@ class Machine:
         self.at = START
         self.snapshot = Snapshot()
         self.starts = 0
-        self.snapshot.apply(started())
+        fold_record(self.snapshot, started())
 
     def journey(self) -> None:
         call: Call[Any] = Call(
@@ -308,11 +309,11 @@ class Machine:
             return Moment(self.at, format_time(self.at), 0.0)
         if isinstance(op, Append):
             for record in op.records:
-                self.snapshot.apply(record)
+                fold_record(self.snapshot, record)
         if isinstance(op, Wait):
             self.at = max(self.at, datetime.fromisoformat(op.until))
         if isinstance(op, Ask):
-            self.snapshot.apply(op.question)
+            fold_record(self.snapshot, op.question)
             raise Asked
         if isinstance(op, Load):
             return b"1"
@@ -340,7 +341,7 @@ def test_attempts_never_pass_the_policy(retry: Retry | None, ends: list[str]) ->
             break
         except Exception:  # it failed or died: the next process goes on
             number = machine.snapshot.resumes + 1
-            machine.snapshot.apply(m.RunResumed(at=format_time(machine.at), number=number, token=2, holder={}))
+            fold_record(machine.snapshot, m.RunResumed(at=format_time(machine.at), number=number, token=2, holder={}))
     assert machine.starts <= allowed
 
 
@@ -356,7 +357,7 @@ def test_a_person_who_says_again_allows_as_many_once_more(retry: Retry | None, e
         except Asked:
             question = next(iter(machine.snapshot.questions.values()))
             assert question.choices == CHOICES[m.QuestionKind.ATTEMPTS_USED]
-            machine.snapshot.apply(answer(format_time(machine.at), question, 0))
+            fold_record(machine.snapshot, answer(format_time(machine.at), question, 0))
             times_allowed += 1
         except Exception:
             continue

@@ -6,13 +6,10 @@ Called by the fold when an answer is entered; *stop* ends the run whatever was a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import ApprovalState, EffectState, StepState, settled_after
 from milepost.records.model import AnswerEntered, QuestionAsked, QuestionKind
-
-if TYPE_CHECKING:
-    from milepost.protocol.snapshot import Snapshot
 
 
 def _source(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:

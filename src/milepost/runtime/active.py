@@ -143,10 +143,11 @@ class ActiveRun:
         if self.unread and s.applied_count and not self._indexed:
             self._indexed = True
             self.journal.index_unread(self.unread)
-        sent = s.sent_items.get((spec.name, item_key), [])
+        sent = s.sent_items.get((spec.name, item_key), {})
         if item_key is None:  # told apart by their paths alone: those of this process are as the plan wants them
-            sent[:] = [other for other in sent if other not in self.finished_here]
-        others = [(other, s.effects.get(other)) for other in sent if other != path]
+            for other in self.finished_here.intersection(sent):
+                sent.pop(other, None)  # another thread may be here, too
+        others = [(other, s.effects.get(other)) for other in [*sent] if other != path]
         left = next((other for other, state in others if state is not None and state.left_open is not None), None)
         # without a state it was applied inside a verified step
         return left or next((other for other, state in others if state is None or state.applied is not None), None)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from milepost.errors import BadName, LeaseLost, LeaseTaken, RefusedError, RunUnstarted, SealKeyMissing, StepUnknown
+from milepost.protocol.fold import fold_record
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot, format_time
@@ -110,8 +111,8 @@ def _trusted(store: Store, opened: Opened, step_path: str, is_behind: bool) -> T
     for record in _trusted_records(store, opened):
         reached = reached or getattr(record, "path", None) == step_path
         if not reached:
-            before.apply(record)
-        whole.apply(record)
+            fold_record(before, record)
+        fold_record(whole, record)
     if whole.started is None and opened.refusal is None:
         raise RunUnstarted(run_id=opened.row.run_id, location=store.location)
     if whole.started is None or (not reached and opened.refusal is None):

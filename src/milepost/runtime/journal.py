@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from milepost.errors import CorruptRecord, RecordTooLarge
+from milepost.protocol.fold import fold_record
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.frozen import frozen
@@ -155,8 +156,7 @@ class Journal:
             if isinstance(record, IntentRecorded):
                 intents[record.path] = record
             elif isinstance(record, OutcomeRecorded) and record.outcome == Outcome.APPLIED and record.path in intents:
-                intent = intents[record.path]
-                self.snapshot.sent_items.setdefault((intent.effect, intent.item_key), []).append(record.path)
+                self.snapshot.note_sent(intents[record.path])
 
     def check_written(self) -> None:
         """Check that the store has every record in its place, and the task's own as they were appended.
@@ -216,7 +216,7 @@ class Journal:
         self._head = Head(seq, self.sealer.head(head_seal, seq, chain, seal))
         self._chains[chain] = seal
         self._counts[chain] = self._counts.get(chain, 0) + 1
-        self.snapshot.apply(record)
+        fold_record(self.snapshot, record)
         return StoredRecord(seq, chain, record.kind, body, seal)
 
     def _questions(self, records: Sequence[Record]) -> Sequence[QuestionRow]:

@@ -14,8 +14,8 @@ from decimal import Decimal, InvalidOperation
 from operator import attrgetter
 
 from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
+from milepost.protocol.fold import fold_record, fold_start_unread
 from milepost.protocol.snapshot import Snapshot
-from milepost.protocol.unread import fold_start_unread
 from milepost.records.frozen import slotted
 from milepost.records.model import QuestionAsked, Record, RunResumed, RunStatus, StepStarted, StepVerified
 from milepost.records.naming import parts_of
@@ -179,7 +179,7 @@ def _finishes(opened: Opened, start: StoredRecord, line: StoredRecord) -> bool:
 def fold(sealer: Sealer, snapshot: Snapshot, line: StoredRecord, record: Record) -> None:
     """Fold a record in. Raises: CorruptRecord when it refers to what is not there."""
     try:
-        snapshot.apply(record)
+        fold_record(snapshot, record)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise sealer.corrupt(line, f"it refers to what is not there: {error}") from error
 

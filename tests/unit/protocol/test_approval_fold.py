@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from milepost.protocol.decide import Continue, StillAsking, World, decide
+from milepost.protocol.fold import fold_record
 from milepost.protocol.questions import ask
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import settled_after
@@ -34,9 +35,9 @@ def question(**about: Any) -> QuestionAsked:
 def started(*records: Any) -> Snapshot:
     s = Snapshot()
     about: dict[str, Any] = {"task": "t", "target": "m:t", "folder": "/", "family": "r", "versions": {}}
-    s.apply(RunStarted(at=AT, inputs=POINTER, inputs_fingerprint="f", agent="agent:t@host", **about))
+    fold_record(s, RunStarted(at=AT, inputs=POINTER, inputs_fingerprint="f", agent="agent:t@host", **about))
     for record in records:
-        s.apply(record)
+        fold_record(s, record)
     return s
 
 
@@ -75,7 +76,7 @@ def test_a_question_stays_open_until_it_is_settled() -> None:
     s = started(asked, answer(asked, "approve", "ada"))
     assert list(s.questions) == [asked.question_id]
     assert isinstance(decide(s, World(AT, "r", sources=(), versions=())), StillAsking)
-    s.apply(answer(asked, "approve", "bob"))
+    fold_record(s, answer(asked, "approve", "bob"))
     assert (list(s.questions), [a.by for a in s.approvals["post"].given]) == ([], ["ada", "bob"])
     assert isinstance(decide(s, World(AT, "r", sources=(), versions=())), Continue)
 
@@ -101,7 +102,7 @@ def test_an_intent_that_rests_on_an_approval_is_what_uses_it() -> None:
     asked = question()
     s = started(asked, answer(asked, "approve", "ada"))
     assert not s.approvals["post"].acted
-    s.apply(sent(answer=asked.question_id))
+    fold_record(s, sent(answer=asked.question_id))
     assert s.approvals["post"].acted
 
 
