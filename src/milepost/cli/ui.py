@@ -87,7 +87,7 @@ def _serving(location: str, host: str | None, port: int | None, hosts: tuple[str
 
 def _tell(serving: Serving, link: str, as_json: bool) -> None:
     if as_json:
-        emit({"url": link, "store": serving.console.door.location, "port": serving.port}, one_line=True)
+        emit({"url": link, "store": serving.console.door.location, "port": serving.console.port}, one_line=True)
     else:
         say(f"Milepost console: {link}")
         note(f"It shows {serving.console.door.location}. Ctrl-C ends it.")
@@ -128,10 +128,10 @@ def _refuse_missing() -> None:
 
 
 def _make_token(name: str, as_json: bool) -> int:
-    from hashlib import sha256
+    from milepost.console.people import token_digest
 
     token = secrets.token_urlsafe(32)
-    line = f'"{name}" = {{ sha256 = "{sha256(token.encode()).hexdigest()}", groups = [] }}'
+    line = f'"{name}" = {{ sha256 = "{token_digest(token)}", groups = [] }}'
     if as_json:
         emit({"name": name, "token": token, "line": line})
     else:

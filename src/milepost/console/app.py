@@ -24,6 +24,7 @@ from milepost.console.gate import Gate
 from milepost.console.pages import artifact, health, inbox, journal, question, role, run, runs, shadow, step
 from milepost.console.pages.asked import Asked
 from milepost.console.peer import OwnAccount
+from milepost.console.shown import render
 from milepost.console.statics import static_route
 from milepost.console.wiring import Console
 from milepost.errors import (
@@ -35,6 +36,7 @@ from milepost.errors import (
     StepUnknown,
     UnavailableError,
 )
+from milepost.runtime.standing import unanswered
 from milepost.views.errors import error_object
 
 
@@ -65,27 +67,27 @@ NOT_THERE = (RunUnknown, QuestionUnknown, StepUnknown)
 
 def build(console: Console) -> ASGIApp:
     """Return the app of a console, gate included."""
+    answers = _Answers(console)
     routes = [
         Route("/", lambda request: RedirectResponse("/inbox")),
-        *(route for page in PAGES for route in _routes(console, page)),
-        Route("/answer", _answering(console), methods=["POST"]),
+        *(route for page in PAGES for route in answers.routes(page)),
+        Route("/answer", answers.answered, methods=["POST"]),
         Route("/artifact", lambda request: artifact.send(console, Asked(request.query_params))),
         Route("/events", stream(console.changes)),
-        Route("/signin", lambda request: _sign_in(console, request, ""), methods=["GET"]),
+        Route("/signin", lambda request: answers.sign_in(request, "", HTTPStatus.OK), methods=["GET"]),
         Route("/signout", lambda request: RedirectResponse("/signin", 303), methods=["POST"]),
         static_route(),
     ]
-    handlers: Mapping[Any, Any] = {
-        MilepostError: _told(console),
-        HTTPException: _not_found(console),
-        Exception: _bug(console),
-    }
-    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=console.changes.lifespan)
+    app = Starlette(
+        routes=routes,
+        exception_handlers=dict.fromkeys((MilepostError, HTTPException, Exception), answers.trouble),
+        lifespan=console.changes.lifespan,
+    )
     return Gate(
         app,
         console.people,
         console.hosts,
-        sign_in=lambda request, why: _sign_in(console, request, why, HTTPStatus.UNAUTHORIZED),
+        sign_in=lambda request, why: answers.sign_in(request, why, HTTPStatus.UNAUTHORIZED),
         is_secure=console.url.startswith("https://"),
         port=console.port,
         on_entered=console.on_entered,
@@ -98,94 +100,110 @@ def _owners_only() -> Callable[[Scope], bool]:
     return lambda scope: account.is_at(scope.get("client"), scope.get("server"), time.monotonic())
 
 
-# ── pages ──
+class _Answers:
+    """Answers the requests to one console: with a page, its JSON twin, the page where one signs in, an error's page."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def routes(self, page: Page) -> list[Route]:
+        """Return the routes of a page and of its twin."""
+
+        def gathered(request: Request) -> dict[str, Any]:
+            return page.gather(self._console, Asked(request.query_params))
+
+        def shown(request: Request) -> Response:
+            return self._page(request, page.template, gathered(request))
+
+        return [
+            Route(page.path, shown),
+            Route(f"{page.path}.json", lambda request: _json(gathered(request))),
+        ]
+
+    def answered(self, request: Request) -> Response:
+        """Record what a form says. Crash: each answer as if not given, or given."""
+        state = request.scope["state"]
+        found = question.answer(self._console, state["visit"].identity, state["form"])
+        if not found.refused:
+            return RedirectResponse(found.to, 303)
+        return self._page(request, "answered.html", found, HTTPStatus.CONFLICT)
+
+    def sign_in(self, request: Request, why: str, status: int) -> Response:
+        """Return the page where one signs in; a program that asked for JSON gets JSON."""
+        path = request.scope["path"]
+        if path.endswith((".json", "/events", "/artifact")):
+            about = {
+                "code": "signed-out",
+                "message": why or "Nobody is signed in.",
+                "hint": "Send a named token as Bearer.",
+            }
+            return _json({"error": about}, status)
+        is_going_on = path != "/signin" and "token=" not in _query(request)
+        people = self._console.people
+        values = {
+            "why": why,
+            "to": path + _query(request) if is_going_on else "/",
+            "takes_tokens": bool(people.named),
+            "takes_links": people.owner is not None,
+        }
+        return self._page(request, "signin.html", values, status)
+
+    def trouble(self, request: Request, error: Exception) -> Response:
+        """Tell an error. One of our own is raised again by Starlette: its traceback stands where we were started."""
+        about, status = _about(error)
+        if request.scope["path"].endswith(".json"):
+            return _json({"error": about}, status)
+        return self._page(request, "trouble.html", about, status)
+
+    def _page(self, request: Request, template: str, page: object, status: int = HTTPStatus.OK) -> Response:
+        visit = request.scope.get("state", {}).get("visit")
+        path = request.scope["path"]
+        shown = render(
+            template,
+            page=page,
+            visit=visit,
+            path=path,
+            twin=f"{path}.json{_query(request)}",
+            waiting=self._waiting() if visit else 0,
+            store=self._console.door.location,
+            proxied=bool(self._console.people.proxy),
+        )
+        return HTMLResponse(shown, status)
+
+    def _waiting(self) -> int:
+        """Return how many questions wait; 0 when the store cannot say, which the page itself tells."""
+        try:
+            return len(unanswered(self._console.store))
+        except MilepostError:
+            return 0
 
 
-def _routes(console: Console, page: Page) -> list[Route]:
-    def shown(request: Request) -> Response:
-        found = page.gather(console, Asked(request.query_params))
-        return HTMLResponse(_rendered(console, request, page.template, page=found))
-
-    def told(request: Request) -> Response:
-        return _json(page.gather(console, Asked(request.query_params)))
-
-    return [Route(page.path, shown), Route(f"{page.path}.json", told)]
-
-
-def _rendered(console: Console, request: Request, template: str, **values: Any) -> str:
-    visit = request.scope.get("state", {}).get("visit")
-    path = request.scope["path"]
-    query = request.scope["query_string"].decode("ascii", "replace")
-    twin = f"{path}.json" + (f"?{query}" if query else "")
-    return console.templates.render(
-        template,
-        visit=visit,
-        path=path,
-        twin=twin,
-        waiting=_waiting(console) if visit else 0,
-        store=console.door.location,
-        proxied=bool(console.people.proxy),
-        **values,
-    )
-
-
-def _waiting(console: Console) -> int:
-    """Return how many questions wait; 0 when the store cannot say, which the page itself tells."""
-    try:
-        return question.still_open(console)
-    except MilepostError:
-        return 0
-
-
-def _json(value: Any, status: int = 200) -> Response:
+def _json(value: Any, status: int = HTTPStatus.OK) -> Response:
     return Response(json.dumps(value, indent=2, default=str) + "\n", status, media_type="application/json")
 
 
-def _answering(console: Console) -> Callable[[Request], Response]:
-    def answer(request: Request) -> Response:
-        state = request.scope["state"]
-        found = question.answer(console, state["visit"].identity, state["form"])
-        if found.to and not found.refused:
-            return RedirectResponse(found.to, 303)
-        status = HTTPStatus.CONFLICT if found.refused else HTTPStatus.OK
-        return HTMLResponse(_rendered(console, request, "answered.html", page=found.as_data()), status)
-
-    return answer
-
-
-def _sign_in(console: Console, request: Request, why: str, status: int = 200) -> Response:
-    """Return the page where one signs in; a program that asked for JSON gets JSON."""
-    if request.scope["path"].endswith((".json", "/events", "/artifact")):
-        about = {
-            "code": "signed-out",
-            "message": why or "Nobody is signed in.",
-            "hint": "Send a named token as Bearer.",
-        }
-        return _json({"error": about}, status)
+def _query(request: Request) -> str:
+    """Return the query of a request with its `?`, "" without one."""
     query = request.scope["query_string"].decode("ascii", "replace")
-    to = (
-        "/"
-        if request.scope["path"] == "/signin" or "token=" in query
-        else request.scope["path"] + (f"?{query}" if query else "")
-    )
-    values = {
-        "why": why,
-        "to": to,
-        "takes_tokens": bool(console.people.named),
-        "takes_links": console.people.owner is not None,
-    }
-    return HTMLResponse(_rendered(console, request, "signin.html", page=values), status)
+    return f"?{query}" if query else ""
 
 
 # ── errors ──
 
 
-def _told(console: Console) -> Callable[[Request, Exception], Response]:
-    def told(request: Request, error: Exception) -> Response:
-        assert isinstance(error, MilepostError)
-        return _trouble(console, request, error_object(error), _status(error))
-
-    return told
+def _about(error: Exception) -> tuple[Mapping[str, Any], int]:
+    """Return what is told of an error, and its status."""
+    if isinstance(error, MilepostError):
+        return error_object(error), _status(error)
+    if isinstance(error, HTTPException):
+        hint = "Go on from the inbox or the list of runs."
+        return {"code": "no-such-page", "message": f"{error.detail}.", "hint": hint}, error.status_code
+    about = {
+        "code": "bug",
+        "message": f"This page could not be made: {type(error).__name__}. What is recorded stands.",
+        "hint": "This is a bug in Milepost; please report it with what the console wrote where it was started.",
+    }
+    return about, HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _status(error: MilepostError) -> int:
@@ -196,36 +214,3 @@ def _status(error: MilepostError) -> int:
     if isinstance(error, MisuseError):
         return HTTPStatus.BAD_REQUEST
     return HTTPStatus.CONFLICT if isinstance(error, RefusedError) else HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-def _not_found(console: Console) -> Callable[[Request, Exception], Response]:
-    def told(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        about = {
-            "code": "no-such-page",
-            "message": f"{error.detail}.",
-            "hint": "Go on from the inbox or the list of runs.",
-        }
-        return _trouble(console, request, about, error.status_code)
-
-    return told
-
-
-def _bug(console: Console) -> Callable[[Request, Exception], Response]:
-    """Answer an error of our own; Starlette raises it again, so that its traceback stands where we were started."""
-
-    def told(request: Request, error: Exception) -> Response:
-        about = {
-            "code": "bug",
-            "message": f"This page could not be made: {type(error).__name__}. What is recorded stands.",
-            "hint": "This is a bug in Milepost; please report it with what the console wrote where it was started.",
-        }
-        return _trouble(console, request, about, HTTPStatus.INTERNAL_SERVER_ERROR)
-
-    return told
-
-
-def _trouble(console: Console, request: Request, about: Mapping[str, Any], status: int) -> Response:
-    if request.scope["path"].endswith(".json"):
-        return _json({"error": about}, status)
-    return HTMLResponse(_rendered(console, request, "trouble.html", page=about), status)

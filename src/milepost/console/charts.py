@@ -13,9 +13,8 @@ from typing import Any
 from markupsafe import Markup
 
 from milepost.console.arranging import last_days
-from milepost.console.drawing import safe, svg, tag
+from milepost.console.drawing import roughly, safe, svg, tag
 from milepost.views.inert import inert
-from milepost.views.words import lasting
 
 # ── a task's role ───────────────────────────────────────────────────────────────────────────────────
 
@@ -33,14 +32,8 @@ NARROW, WIDE = 6.6, 11.0
 """Units that a character of small text needs at most, in the fonts there are."""
 NAME_SIZE = 0.8
 """Share of the room that a name has: it is written larger."""
-SIGNS = (
-    ("approval", "approval"),
-    ("review", "review"),
-    ("verified by", "verified by"),
-    ("a checkpoint because", "checkpoint:"),
-    ("in a shadow run", "in a shadow run:"),
-)
-"""Facts of a call that its card shows, and how they are introduced."""
+SIGNS = ("approval", "review", "verified by")
+"""Facts of a call that its card shows."""
 
 
 def role_svg(role: Mapping[str, Any], shown: Mapping[str, Any]) -> Markup:
@@ -62,7 +55,7 @@ def role_svg(role: Mapping[str, Any], shown: Mapping[str, Any]) -> Markup:
 
 def _signs(call: Mapping[str, Any]) -> list[str]:
     facts = call["facts"]
-    told = [f"{said} {facts[name]}" for name, said in SIGNS[:3] if name in facts]
+    told = [f"{name} {facts[name]}" for name in SIGNS if name in facts]
     if call["kind"] == "step":
         told.append(f"returns {call['output']}")
     return told
@@ -173,7 +166,7 @@ def _day(x: float, room: float, name: str, number: float, most: float, what: str
 
 
 def _said(number: float, what: str) -> str:
-    return " ".join(lasting(number).split(" ")[:2]) if what.endswith("_s") else f"{number:.0f}"
+    return roughly(number) if what.endswith("_s") else f"{number:.0f}"
 
 
 def _short_day(name: str) -> str:

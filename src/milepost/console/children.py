@@ -43,7 +43,6 @@ class Children:
     """Runs `milepost` commands that read. Thread-safe; blocks its caller."""
 
     location: str  # of the store, handed on as MILEPOST_STORE
-    timeout_s: float = CHILD_S
     _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(CHILDREN_MAX))
     _kept: dict[tuple[object, ...], Said] = field(default_factory=dict)
 
@@ -97,13 +96,11 @@ class Children:
                 env=environ,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=self.timeout_s,
+                timeout=CHILD_S,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Said(
-                trouble=f"it did not answer within {self.timeout_s:.0f} seconds; type the command to wait longer"
-            )
+            return Said(trouble=f"it did not answer within {CHILD_S:.0f} seconds; type the command to wait longer")
         except OSError as error:
             return Said(trouble=f"its process could not be started: {error}")
         return _read(done.stdout, done.stderr)
@@ -117,6 +114,7 @@ def _read(said: bytes, beside: bytes) -> Said:
     except ValueError:
         last = beside.decode("utf-8", "replace").strip().splitlines()[-1:] or ["nothing"]
         return Said(trouble=f"it did not answer in JSON; the last it said was: {last[0][:300]}")
-    if isinstance(value, dict) and "error" in value and isinstance(value["error"], dict):
-        return Said(value, f"{value['error'].get('message', '')} {value['error'].get('hint', '')}".strip())
+    error = value.get("error") if isinstance(value, dict) else None
+    if isinstance(error, dict):
+        return Said(value, f"{error.get('message', '')} {error.get('hint', '')}".strip())
     return Said(value)

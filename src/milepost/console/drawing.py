@@ -76,6 +76,11 @@ def cut(text: object, length_max: int) -> str:
     return shown if len(shown) <= length_max else shown[: length_max - 1] + "…"
 
 
+def roughly(seconds: float) -> str:
+    """Say a length in little room: its largest unit only."""
+    return " ".join(lasting(seconds).split(" ")[:2])
+
+
 def svg(height: float, label: str, parts: Iterable[str], *, width: float = WIDTH, kind: str = "picture") -> Markup:
     """Put parts into a picture that says in words what it shows."""
     title = tag("title", safe(label))
@@ -204,13 +209,7 @@ def _folds(scale: Scale, height: float) -> Iterator[str]:
         yield tag(
             "rect", about, x=fold.left, y=TOP - 6, width=fold.right - fold.left, height=height - TOP, class_="fold"
         )
-        yield tag("text", safe(_roughly(fold.seconds)), x=middle, y=13, text_anchor="middle", class_="note")
-
-
-def _roughly(seconds: float) -> str:
-    """Say a length in the room of a fold: its largest unit only."""
-    words = lasting(seconds).split(" ")
-    return " ".join(words[:2])
+        yield tag("text", safe(roughly(fold.seconds)), x=middle, y=13, text_anchor="middle", class_="note")
 
 
 def _ticks(scale: Scale, height: float) -> Iterator[str]:

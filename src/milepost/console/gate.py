@@ -59,9 +59,10 @@ class Hosts:
         return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower() and self.know(parts.netloc)
 
 
-def loopback_hosts(port: int) -> frozenset[str]:
-    """Return the names of this machine for itself."""
-    return frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+def own_names(port: int, allowed: Iterable[str]) -> Hosts:
+    """Return the hosts of a console: this machine's own names, and those a person allows."""
+    own = (f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+    return Hosts(frozenset([*own, *map(str.lower, allowed)]))
 
 
 def _without_port(host: str) -> str:
@@ -79,10 +80,10 @@ class Gate:
         hosts: Hosts,
         *,
         sign_in: Callable[[Request, str], Response],
-        is_secure: bool = False,
-        port: int = 0,
-        on_entered: Callable[[], None] = lambda: None,
-        may_connect: Callable[[Scope], bool] = lambda scope: True,
+        is_secure: bool,
+        port: int,
+        on_entered: Callable[[], None],
+        may_connect: Callable[[Scope], bool],
     ) -> None:
         self._app, self._people, self._hosts = app, people, hosts
         self._sign_in, self._is_secure = sign_in, is_secure
@@ -244,8 +245,3 @@ def _is_open(path: str) -> bool:
 
 def _plain(status: int, text: str) -> Response:
     return PlainTextResponse(text + "\n", status)
-
-
-def own_names(port: int, allowed: Iterable[str]) -> Hosts:
-    """Return the hosts of a console: this machine's own names, and those a person allows."""
-    return Hosts(loopback_hosts(port) | {name.lower() for name in allowed})

@@ -73,13 +73,13 @@ class People:
         """Return a token that lets the owner in once."""
         token = secrets.token_urlsafe(32)
         with self._lock:
-            self._links.add(_digest(token))
+            self._links.add(token_digest(token))
         return token
 
     def enter_by_link(self, token: str, now_s: float) -> str | None:
         """Use up a link's token; return the cookie of a new visit, None for a wrong or used one."""
         with self._lock:
-            given = _digest(token)
+            given = token_digest(token)
             if self.owner is None or given not in self._links:
                 return None
             self._links.discard(given)
@@ -87,13 +87,13 @@ class People:
 
     def enter_by_name(self, token: str, now_s: float) -> str | None:
         """Return the cookie of a new visit for the holder of a named token, None for an unknown one."""
-        identity = self.named.get(_digest(token))
+        identity = self.named.get(token_digest(token))
         return None if identity is None else self._begin(identity, now_s)
 
     def leave(self, cookie: str) -> None:
         """End a visit."""
         with self._lock:
-            self._visits.pop(_digest(cookie), None)
+            self._visits.pop(token_digest(cookie), None)
 
     def visit(self, headers: Mapping[str, str], cookie: str, address: str, now_s: float) -> Visit | None:
         """Return who sent a request, None when nobody we know did."""
@@ -101,10 +101,11 @@ class People:
             identity = self.proxy.identity_of(headers, address)
             return None if identity is None else Visit(identity, self._form_key(identity))
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _digest(token.strip()) in self.named:
-            return Visit(self.named[_digest(token.strip())], secrets.token_urlsafe(16))  # reads; no form knows this key
+        bearer = self.named.get(token_digest(token.strip())) if scheme.lower() == "bearer" else None
+        if bearer is not None:
+            return Visit(bearer, secrets.token_urlsafe(16))  # reads; no form knows this key
         with self._lock:
-            since, visit = self._visits.get(_digest(cookie), (0.0, None)) if cookie else (0.0, None)
+            since, visit = self._visits.get(token_digest(cookie), (0.0, None)) if cookie else (0.0, None)
         return visit if visit is not None and now_s - since < VISIT_S else None
 
     def _begin(self, identity: Identity, now_s: float) -> str:
@@ -112,7 +113,7 @@ class People:
         with self._lock:
             while len(self._visits) >= VISITS_MAX:
                 self._visits.pop(next(iter(self._visits)))
-            self._visits[_digest(cookie)] = (now_s, Visit(identity, secrets.token_urlsafe(32)))
+            self._visits[token_digest(cookie)] = (now_s, Visit(identity, secrets.token_urlsafe(32)))
         return cookie
 
     def _form_key(self, identity: Identity) -> str:
@@ -125,11 +126,7 @@ def form_key_holds(visit: Visit, given: str) -> bool:
 
 
 def token_digest(token: str) -> str:
-    """Return what a tokens file keeps of a token."""
-    return _digest(token)
-
-
-def _digest(token: str) -> str:
+    """Return what is kept of a token, here and in a tokens file."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

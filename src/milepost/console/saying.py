@@ -22,6 +22,8 @@ IDENTIFIER = r"\bmp1-[a-z2-7]{32}\b|\b[0-9a-f]{40,64}\b"
 TOKENS = re.compile(rf"`(?P<code>[^`\n]{{1,300}})`|(?P<time>{TIME})|(?P<id>{IDENTIFIER})")
 SHORT_LENGTH = 12
 """Characters of a digest or key that are shown; the whole is one click away."""
+LINE_LENGTH_MAX = 110
+"""Characters of a request that a list shows."""
 DAYS_SAID_MAX = 14
 """Days after which a date says more than an age."""
 
@@ -114,20 +116,28 @@ def scalar(value: Any, now: datetime) -> Markup:
     return prose(value, now) if value else Markup('<span class="nothing">empty text</span>')
 
 
-def in_short(value: Any, length_max: int = 110) -> str:
+def in_short(value: Any) -> str:
     """Say a request's arguments in one line for a list: supplier: Nordic Bearings AB, total: 1204.50."""
-    inner = value.get("arguments", value) if isinstance(value, Mapping) else value
-    if not isinstance(inner, Mapping):
-        return _cut(_brief(inner), length_max)
-    return _cut(", ".join(f"{name}: {_brief(given)}" for name, given in inner.items()), length_max)
+    line = _line(_arguments(value))
+    return line if len(line) <= LINE_LENGTH_MAX else line[: LINE_LENGTH_MAX - 1] + "…"
 
 
-def is_said_whole(value: Any, length_max: int = 110) -> bool:
+def is_said_whole(value: Any) -> bool:
     """Say whether `in_short` leaves nothing of a request out: what is allowed must be seen, not its summary."""
-    inner = value.get("arguments", value) if isinstance(value, Mapping) else value
-    given = [*inner.values()] if isinstance(inner, Mapping) else [inner]
+    inner = _arguments(value)
+    given = inner.values() if isinstance(inner, Mapping) else [inner]
     is_plain = not any(isinstance(one, (Mapping, Sequence)) and not isinstance(one, str) for one in given)
-    return is_plain and len(in_short(value, length_max + 1)) <= length_max
+    return is_plain and len(_line(inner)) <= LINE_LENGTH_MAX
+
+
+def _arguments(value: Any) -> Any:
+    return value.get("arguments", value) if isinstance(value, Mapping) else value
+
+
+def _line(inner: Any) -> str:
+    if not isinstance(inner, Mapping):
+        return _brief(inner)
+    return ", ".join(f"{name}: {_brief(given)}" for name, given in inner.items())
 
 
 def _brief(value: Any) -> str:
@@ -136,10 +146,6 @@ def _brief(value: Any) -> str:
     if isinstance(value, Sequence) and value and not all(isinstance(item, (str, int, float)) for item in value):
         return f"{len(value)} items"
     return json.dumps(value, ensure_ascii=False)
-
-
-def _cut(text: str, length_max: int) -> str:
-    return text if len(text) <= length_max else text[: length_max - 1] + "…"
 
 
 def canonical_text(value: Any) -> str:

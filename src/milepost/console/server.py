@@ -5,7 +5,6 @@ What may be let in from elsewhere is decided here, before anything listens. Call
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import socket
@@ -24,6 +23,7 @@ from milepost.console.changes import Changes
 from milepost.console.children import Children
 from milepost.console.gate import own_names
 from milepost.console.opening import OpenStore
+from milepost.console.peer import is_loopback
 from milepost.console.people import People, Proxy
 from milepost.console.wiring import Console
 from milepost.errors import BadConfig, ConsoleRefused
@@ -71,14 +71,9 @@ class Serving:
         )
         self._server = _Server(settings, self.console.changes)
 
-    @property
-    def port(self) -> int:
-        port: int = self.listening.getsockname()[1]
-        return port
-
     def link(self) -> str:
         """Return a link that lets its reader in: with a token that works once, for consoles that give out links."""
-        base = self.console.url.rstrip("/") or f"http://{self.link_host}:{self.port}"
+        base = self.console.url.rstrip("/") or f"http://{self.link_host}:{self.console.port}"
         if self.console.people.owner is None:
             return f"{base}/"
         return f"{base}/?token={self.console.people.new_link_token()}"
@@ -117,16 +112,6 @@ def prepare(
         owners_only=people.owner is not None and not people.named and not config.url and is_loopback(config.host),
     )
     return Serving(console, listening, "127.0.0.1" if config.host in ("", "0.0.0.0", "::") else _bracketed(config.host))
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _bracketed(host: str) -> str:

@@ -6,13 +6,13 @@ Nothing from a run is ever marked safe. What is drawn (`drawing`) is escaped whe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from importlib.resources import files
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from milepost.console.arranging import (
@@ -42,38 +42,29 @@ from milepost.views.inert import inert
 from milepost.views.opened import now
 from milepost.views.words import amount, clock_time, counted, lasting
 
-ROOM = files("milepost.console")
 PRETTY_LENGTH_MAX = 100_000
 """Characters of one JSON value that a page shows."""
 
 
-class _OwnTemplates(BaseLoader):
-    """The templates that came with this package, wherever it is installed."""
-
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Any]:
-        file = ROOM / "templates" / template
-        if "/" in template or not file.is_file():
-            raise TemplateNotFound(template)
-        return file.read_text(encoding="utf-8"), template, lambda: True
+def render(template: str, **values: Any) -> str:
+    """Return a page. Every text is made inert and escaped on its way out; an unknown name is an error."""
+    return _environment().get_template(template).render(**values)
 
 
-class Templates:
-    """Renders pages. Every text is made inert and escaped on its way out; an unknown name is an error."""
-
-    def __init__(self) -> None:
-        self._environment = Environment(
-            loader=_OwnTemplates(),
-            autoescape=True,
-            undefined=StrictUndefined,
-            finalize=_inert,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters.update(FILTERS)
-        self._environment.globals.update(GLOBALS)
-
-    def render(self, name: str, **values: Any) -> str:
-        return self._environment.get_template(name).render(**values)
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("milepost.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_inert,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(FILTERS)
+    environment.globals.update(GLOBALS)
+    return environment
 
 
 def _inert(value: Any) -> Any:
@@ -120,10 +111,6 @@ def _today() -> str:
     return now().date().isoformat()
 
 
-def _changed_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [row["name"] for row in rows if row["old"] != row["new"]]
-
-
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "amount": amount,
     "are_plain": are_plain,
@@ -145,7 +132,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 }
 GLOBALS: Mapping[str, Callable[..., Any]] = {
     "arranged": arranged,
-    "changed_names": _changed_names,
     "counted": counted,
     "days_svg": days_svg,
     "headline": headline,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from milepost.console.shown import ROOM
-
+STATIC = files("milepost.console") / "static"
 MEDIA_TYPES = {
     "style.css": "text/css",
     "htmx.min.js": "text/javascript",
@@ -28,5 +29,5 @@ def _send(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in MEDIA_TYPES:
         raise HTTPException(404)
-    data = (ROOM / "static" / name).read_bytes()
+    data = (STATIC / name).read_bytes()
     return Response(data, media_type=MEDIA_TYPES[name], headers={"cache-control": "no-cache"})

@@ -1,16 +1,15 @@
-"""What one console is made of: its store, its people, its templates and its children. Made once, by `app`."""
+"""What one console is made of: its store, its people, its children. Made once, by `server`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from milepost.console.changes import Changes
 from milepost.console.children import Children
 from milepost.console.gate import Hosts
 from milepost.console.opening import OpenStore
 from milepost.console.people import People
-from milepost.console.shown import Templates
 from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
 
@@ -24,11 +23,10 @@ class Console:
     hosts: Hosts
     children: Children
     changes: Changes
-    templates: Templates = field(default_factory=Templates)
-    port: int = 0
-    url: str = ""  # how people reach it from elsewhere, for cookies and links
-    on_entered: Callable[[], None] = lambda: None
-    owners_only: bool = False  # connections of other accounts of this machine are refused
+    port: int
+    url: str  # how people reach it from elsewhere, for cookies and links
+    on_entered: Callable[[], None]
+    owners_only: bool  # connections of other accounts of this machine are refused
 
     @property
     def store(self) -> Store:

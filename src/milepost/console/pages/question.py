@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from milepost.console.pages.asked import Asked
 from milepost.console.shown import link as link_to
@@ -15,21 +15,18 @@ from milepost.console.wiring import Console
 from milepost.errors import AnswerRefused, MilepostError, NotEncodable
 from milepost.records.canonical import canonical, parse
 from milepost.records.identity import Identity
+from milepost.records.rows import AnswerRow
 from milepost.runtime.answering import answer_question, asked, find_question, said_paths, settling
 from milepost.runtime.shown import check_shown
-from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow
 from milepost.views.approvals import approval_object
 from milepost.views.errors import error_object
 from milepost.views.evidence import evidence_of
 from milepost.views.opened import now_text, seal_key
-from milepost.views.questions import (
-    TOGETHER_MAX,
-    answer_object,
-    evidence_parts,
-    next_words,
-    question_object,
-)
+from milepost.views.questions import TOGETHER_MAX, answer_object, evidence_parts, next_words, question_object
+
+Form: TypeAlias = Mapping[str, Sequence[str]]
+"""The fields of a form: values by name, in order."""
 
 NOTE_LENGTH_MAX = 2000
 SAID_ONCE = ("choice", "note", "ref", "result", "request")
@@ -84,38 +81,39 @@ def _task_of(console: Console, run_id: str) -> str:
 
 @dataclass(slots=True)
 class Answered:
-    """What became of a form: the answers that stand, those that were refused, where to go on."""
+    """What became of a form: where to go on, the answers that stand, those that were refused."""
 
-    to: str = ""
+    to: str
     given: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
 
-    def as_data(self) -> dict[str, Any]:
-        return {"to": self.to, "given": self.given, "refused": self.refused}
 
-
-def answer(console: Console, by: Identity, form: Mapping[str, Sequence[str]]) -> Answered:
+def answer(console: Console, by: Identity, form: Form) -> Answered:
     """Record what a visitor decided about one question, or the same about several.
 
     Crash: each answer as if not given, or given.
     """
-    ids = list(form.get("question", ()))
-    choice, note = _one(form, "choice"), _one(form, "note")[:NOTE_LENGTH_MAX]
-    told = Answered()
+    ids = form.get("question", ())
+    told = Answered(link_to("/question", id=ids[0]) if len(ids) == 1 else "/inbox")
     refusal = _unclear(ids, form)
     if refusal is not None:
         told.refused.append({"question_id": ids[0] if ids else "", "error": error_object(refusal)})
-    else:
-        for question_id in ids:
-            _answer_one(console, by, question_id, choice, note, form, told, alone=len(ids) == 1)
-    told.to = link_to("/question", id=ids[0]) if len(ids) == 1 else "/inbox"
+        return told
+    for question_id in ids:
+        try:
+            row = _answer_one(console, by, question_id, form)
+        except MilepostError as error:
+            told.refused.append({"question_id": question_id, "error": error_object(error)})
+        else:
+            told.given.append({"question_id": question_id, "choice": row.choice, "by": row.by, "run_id": row.run_id})
     return told
 
 
-def _unclear(ids: Sequence[str], form: Mapping[str, Sequence[str]]) -> AnswerRefused | None:
+def _unclear(ids: Sequence[str], form: Form) -> AnswerRefused | None:
     """Return why nothing is recorded of a form, None when it says one thing about questions it names."""
     if not ids:
-        return _nothing_chosen()
+        hint = "Mark those to be answered so."
+        return AnswerRefused(question_id="(none)", reason="no question was chosen", hint=hint)
     twice = next((name for name in SAID_ONCE if len(set(form.get(name, ()))) > 1), None)
     if twice is not None:
         return AnswerRefused(question_id=ids[0], reason=f"the form says more than one {twice}: nothing is recorded")
@@ -125,36 +123,23 @@ def _unclear(ids: Sequence[str], form: Mapping[str, Sequence[str]]) -> AnswerRef
     return None
 
 
-def _answer_one(
-    console: Console,
-    by: Identity,
-    question_id: str,
-    choice: str,
-    note: str,
-    form: Mapping[str, Sequence[str]],
-    told: Answered,
-    *,
-    alone: bool,
-) -> None:
-    try:
-        given = _given(console, question_id, choice, _beside(question_id, form, alone=alone))
-        row = answer_question(
-            console.store, question_id, choice, by=by, seal_key=seal_key(), at=now_text(), note=note, **given
-        )
-    except MilepostError as error:
-        told.refused.append({"question_id": question_id, "error": error_object(error)})
-        return
-    told.given.append({"question_id": question_id, "choice": row.choice, "by": row.by, "run_id": row.run_id})
+def _answer_one(console: Console, by: Identity, question_id: str, form: Form) -> AnswerRow:
+    """Record the form's answer to one of its questions. Raises: as `answer_question`. Crash: not given, or given."""
+    choice, note = _one(form, "choice"), _one(form, "note")[:NOTE_LENGTH_MAX]
+    given = _given(console, question_id, choice, _beside(question_id, form))
+    return answer_question(
+        console.store, question_id, choice, by=by, seal_key=seal_key(), at=now_text(), note=note, **given
+    )
 
 
-def _beside(question_id: str, form: Mapping[str, Sequence[str]], *, alone: bool) -> dict[str, str | None]:
+def _beside(question_id: str, form: Form) -> dict[str, str | None]:
     """Return what came with a choice. Raises: AnswerRefused when several questions would have to share it.
 
     A field left empty says nothing, but for the request: there it is what somebody made of what was shown.
     """
     found = {name: _one(form, name) or None for name in ("ref", "result")}
     found["request"] = _one(form, "request") if "request" in form else None
-    if not alone and any(found.values()):
+    if len(form["question"]) > 1 and any(found.values()):
         reason = "a reference, a result or a request goes with one question; answer it on its own page"
         raise AnswerRefused(question_id=question_id, reason=reason)
     return found
@@ -206,15 +191,6 @@ def _fitting(console: Console, question_id: str, choice: str, found: dict[str, s
     return {"request": found.get("request"), "result": result, "paths": said_paths(value.get("paths"))}
 
 
-def _one(form: Mapping[str, Sequence[str]], name: str) -> str:
+def _one(form: Form, name: str) -> str:
     values = form.get(name, ())
     return values[0].strip() if values else ""
-
-
-def _nothing_chosen() -> AnswerRefused:
-    return AnswerRefused(question_id="(none)", reason="no question was chosen", hint="Mark those to be answered so.")
-
-
-def still_open(console: Console) -> int:
-    """Return how many questions wait for somebody."""
-    return len(unanswered(console.store))
