@@ -13,7 +13,7 @@ from typing import Any
 from milepost.errors import BadOption
 from milepost.records.annotations import function_annotations
 from milepost.records.canonical import Json, Walk, parse, read, write
-from milepost.records.codec import not_decodable, not_encodable, refuse_difference, shape_for
+from milepost.records.codec import cause_of, not_decodable, not_encodable, refuse_difference, shape_for
 from milepost.records.mismatch import Mismatch, at_key
 from milepost.records.shapes import Shape
 from milepost.records.shapes.container import dict_shape, sequence_shape
@@ -85,7 +85,7 @@ class ArgumentsCodec:
         try:
             return write(self._dump(bound))
         except Exception as error:  # noqa: BLE001 - a property, a time zone or an __eq__ is user code
-            raise not_encodable(error, self._where) from error.__cause__
+            raise not_encodable(error, self._where) from cause_of(error)
 
     def round_trip(self, bound: Mapping[str, object]) -> bytes:
         """Write the watched arguments and make sure that they would come back as they are.
@@ -99,7 +99,7 @@ class ArgumentsCodec:
         try:
             refuse_difference(data, write(self._dump(self._load(read(data)))))
         except Exception as error:  # noqa: BLE001 - see encode
-            raise not_encodable(error, self._where) from error.__cause__
+            raise not_encodable(error, self._where) from cause_of(error)
         return data
 
     def decode(self, data: bytes) -> dict[str, object]:
@@ -111,18 +111,15 @@ class ArgumentsCodec:
         try:
             return self._load(parse(data))
         except Exception as error:  # noqa: BLE001 - a constructor is user code
-            raise not_decodable(error, self._where) from error.__cause__
+            raise not_decodable(error, self._where) from cause_of(error)
 
     def _bind_plain(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object] | None:
         """Bind a call of a function without starred parameters; None when the call is wrong."""
         bound = {**self.defaults, **dict(zip(self._names, args, strict=False)), **kwargs}
-        given = len(args) + len(kwargs)
         is_right = (
             len(args) <= len(self._names)
-            and len(bound) == len(self._names)
             and kwargs.keys().isdisjoint(self._names[: len(args)])
-            and kwargs.keys() <= self._signature.parameters.keys()
-            and given <= len(self._names)
+            and bound.keys() == self._signature.parameters.keys()
         )
         return {name: bound[name] for name in self._names} if is_right else None
 

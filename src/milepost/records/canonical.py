@@ -23,8 +23,6 @@ CHARACTERS_MAX = 1 << 30  # of all long texts in one value
 LONG_TEXT = 1 << 16  # characters from which a text is counted against CHARACTERS_MAX
 
 _TOO_DEEP = f"at most {DEPTH_MAX} levels of nesting"
-_ESCAPE = b"\\u"
-_SURROGATE = b"\\ud"
 _SCALARS = frozenset((type(None), bool, int, float))
 
 # Circles and depth are refused by `Walk` before anything is written, so the encoder need not look again.
@@ -42,12 +40,12 @@ def _prepared() -> Callable[[Any], str]:
     return lambda value: "".join(pieces(value, 0))
 
 
-encode_text = _encode = _prepared()
+encode_text = _prepared()
 """Write a value as canonical text; for values that are known to be JSON's own classes."""
 
 
 _read: Callable[[str, int], tuple[Json, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
-"""What we have just written; half the time of `json.loads`, which looks for encodings and spaces."""
+"""Read what we have just written; half the time of `json.loads`, which looks for encodings and spaces."""
 
 
 class Walk:
@@ -67,7 +65,7 @@ class Walk:
             raise Mismatch(f"at most {ITEMS_MAX:,} items in one value", f"at least {self.items:,}")
 
     def weigh(self, count: int) -> None:
-        """Count a text of `count` characters."""
+        """Count a long text of `count` characters; short ones are counted as items."""
         self.characters += count
         if self.characters > CHARACTERS_MAX:
             raise Mismatch(f"at most {CHARACTERS_MAX:,} characters in one value", f"{self.characters:,}")
@@ -103,7 +101,7 @@ def parse(data: bytes) -> Json:
     if _may_be_deep(data) and _deeper_than(value, DEPTH_MAX):
         raise ValueError(f"nested too deep: {_TOO_DEEP}")
     if _may_hold_surrogate(data):
-        _encode(value).encode("utf-8")
+        encode_text(value).encode("utf-8")
     return value
 
 
@@ -116,7 +114,7 @@ def _may_be_deep(data: bytes) -> bool:
 
 def _may_hold_surrogate(data: bytes) -> bool:
     """Look for what is an escaped surrogate; one character is found ten times as fast as two."""
-    return b"\\" in data and _ESCAPE in data and (_SURROGATE in data or _SURROGATE.upper() in data or b"\\uD" in data)
+    return b"\\" in data and (b"\\ud" in data or b"\\uD" in data)
 
 
 def _decoded(text: str) -> Json:
@@ -146,7 +144,7 @@ def write(value: Json) -> bytes:
         Mismatch: NaN, an infinity, a lone surrogate or an int of more than 4,300 digits, with its path.
     """
     try:
-        return _encode(value).encode("utf-8")
+        return encode_text(value).encode("utf-8")
     except ValueError:
         _explain(value)
         raise
@@ -158,25 +156,13 @@ def write_and_read(value: Json) -> tuple[bytes, Json]:
     Raises:
         Mismatch: as `write`.
     """
-    text = _text(value)
-    back: Json = _read(text, 0)[0]
-    if len(text) > LONG_TEXT:
-        back = _sharing_texts(value, back)
-    return _utf8(text, value), back
-
-
-def _text(value: Json) -> str:
     try:
-        return _encode(value)
+        text = encode_text(value)
+        back: Json = _read(text, 0)[0]
+        if len(text) > LONG_TEXT:
+            back = _sharing_texts(value, back)
+        return text.encode("utf-8"), back
     except ValueError:
-        _explain(value)
-        raise
-
-
-def _utf8(text: str, value: Json) -> bytes:
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
         _explain(value)
         raise
 
@@ -198,22 +184,16 @@ def check_exact(value: object, walk: Walk) -> Json:
     Raises:
         Mismatch: another class, or a bound, with its path.
     """
-    kind = type(value)
-    if kind is str:
-        weigh_text(value, walk)  # type: ignore[arg-type]
-    elif kind is dict:
-        _check_object(value, walk)  # type: ignore[arg-type]
-    elif kind is list:
-        _check_array(value, walk)  # type: ignore[arg-type]
-    elif kind not in _SCALARS:
+    if type(value) is str:
+        if len(value) > LONG_TEXT:
+            walk.weigh(len(value))
+    elif type(value) is dict:
+        _check_object(value, walk)
+    elif type(value) is list:
+        _check_array(value, walk)
+    elif type(value) not in _SCALARS:
         raise Mismatch.of(value, "a JSON value (None, bool, int, float, str, list, dict)")
     return value  # type: ignore[return-value]
-
-
-def weigh_text(text: str, walk: Walk) -> None:
-    """Count a long text against the bound of the whole value; short ones are counted as items."""
-    if len(text) > LONG_TEXT:
-        walk.weigh(len(text))
 
 
 def _check_object(value: dict[Any, Any], walk: Walk) -> None:

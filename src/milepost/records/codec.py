@@ -35,30 +35,17 @@ class Codec(Generic[T]):
 
     def __init__(self, annotation: object, *, where: str) -> None:
         self._where = where
-        self._shape = shape_for(annotation, where=where)
-        self._is_typed = not is_untyped(annotation)
-        self.media_type = _RAW[self._shape.name] if self._shape.is_raw else _JSON
+        self._shape = shape = shape_for(annotation, where=where)
+        self.media_type = _RAW[shape.name] if shape.is_raw else _JSON
         self._is_json = self.media_type == _JSON
-
-    @property
-    def typed(self) -> bool:
-        """Tell whether there was an annotation; without one only exact JSON types pass."""
-        return self._is_typed
-
-    @property
-    def described(self) -> str:
-        """Return the annotation in words, for somebody who has to give a value of it."""
-        return self._shape.name
-
-    @property
-    def immutable(self) -> bool:
-        """Tell whether values of this annotation can never be changed in place."""
-        return self._shape.immutable
-
-    @property
-    def holds_paths(self) -> bool:
-        """Tell whether a value may contain a path; if not, `find_paths` need not be asked."""
-        return self._shape.holds_paths
+        self.typed = not is_untyped(annotation)
+        """Whether there was an annotation; without one only exact JSON types pass."""
+        self.described = shape.name
+        """The annotation in words, for somebody who has to give a value of it."""
+        self.immutable = shape.immutable
+        """Whether values of this annotation can never be changed in place."""
+        self.holds_paths = shape.holds_paths
+        """Whether a value may contain a path; if not, `find_paths` need not be asked."""
 
     def encode(self, value: T) -> bytes:
         """Write a value; equal values give equal bytes.
@@ -69,7 +56,7 @@ class Codec(Generic[T]):
         try:
             return self._raw(value) if not self._is_json else write(self._shape.dump(value, Walk()))
         except Exception as error:  # noqa: BLE001 - a property, a time zone or an __eq__ is user code
-            raise not_encodable(error, self._where) from _cause(error)
+            raise not_encodable(error, self._where) from cause_of(error)
 
     def decode(self, data: bytes, media_type: str = "") -> T:
         """Read a value back, as stored by this or an older version of the annotated type.
@@ -81,10 +68,11 @@ class Codec(Generic[T]):
             NotDecodable: the bytes do not hold a value of this annotation, with the path.
         """
         try:
-            is_json = self._is_json or media_type == _JSON
-            return cast(T, self._shape.load(parse(data))) if is_json else self._unraw(data)
+            if self._is_json or media_type == _JSON:
+                return cast(T, self._shape.load(parse(data)))
+            return cast(T, data if self.media_type == _BYTES else data.decode("utf-8"))
         except Exception as error:  # noqa: BLE001 - a constructor is user code
-            raise not_decodable(error, self._where) from _cause(error)
+            raise not_decodable(error, self._where) from cause_of(error)
 
     def round_trip(self, value: T) -> tuple[bytes, T]:
         """Write a value and read it back: the bytes to store, and the value to go on with.
@@ -95,16 +83,13 @@ class Codec(Generic[T]):
         try:
             if not self._is_json:
                 return self._raw(value), value  # immutable, and strict UTF-8 has one inverse
-            return self._through_json(value)
+            data, back = write_and_read(self._shape.dump(value, Walk()))
+            loaded = self._shape.load(back)
+            if not self._shape.lossless:
+                refuse_difference(data, write(self._shape.dump(loaded, Walk())))
+            return data, loaded
         except Exception as error:  # noqa: BLE001 - see encode
-            raise not_encodable(error, self._where) from _cause(error)
-
-    def _through_json(self, value: T) -> tuple[bytes, T]:
-        data, back = write_and_read(self._shape.dump(value, Walk()))
-        loaded = self._shape.load(back)
-        if not self._shape.lossless:
-            refuse_difference(data, write(self._shape.dump(loaded, Walk())))
-        return data, loaded
+            raise not_encodable(error, self._where) from cause_of(error)
 
     def _raw(self, value: Any) -> bytes:
         if type(value) not in self._shape.classes:
@@ -112,9 +97,6 @@ class Codec(Generic[T]):
         if len(value) > CHARACTERS_MAX:
             raise Mismatch(f"at most {CHARACTERS_MAX:,} characters or bytes", f"{len(value):,}")
         return value if self.media_type == _BYTES else _utf8(value)
-
-    def _unraw(self, data: bytes) -> T:
-        return cast(T, data if self.media_type == _BYTES else data.decode("utf-8"))
 
 
 def shape_for(annotation: object, *, where: str) -> Shape:
@@ -163,7 +145,7 @@ def _facts(error: Exception, expected: str) -> dict[str, str]:
     return {"path": "$", "expected": expected, "found": f"{class_name(type(error))} while it was read"}
 
 
-def _cause(error: Exception) -> BaseException | None:
+def cause_of(error: Exception) -> BaseException | None:
     """Keep the user's own exception as the cause; a mismatch is told in full by the message."""
     return error.__cause__ if isinstance(error, Mismatch) else error
 

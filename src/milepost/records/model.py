@@ -140,9 +140,6 @@ class VersionsNoted(Record):
     old: Data
     new: Data
 
-    def chain(self) -> str:
-        return ""
-
 
 @kind("cancel_entered")
 @frozen_by_name
@@ -378,6 +375,3 @@ class AnswerEntered(Record):
     request: Pointer | None = None  # of an edited request the arguments, and the files among them, as JSON
     door: str = ""
     role: str = ""  # the entry of approvers= that let them answer
-
-    def chain(self) -> str:
-        return ""

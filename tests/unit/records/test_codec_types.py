@@ -22,6 +22,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, RootModel, field_validator
 
 from milepost.errors import NotDecodable, NotEncodable
+from milepost.records.arguments import ArgumentsCodec
 from milepost.records.canonical import DEPTH_MAX
 from milepost.records.codec import Codec
 from milepost.records.secret import Secret
@@ -503,10 +504,14 @@ def test_user_code_that_raises_while_it_is_read_is_the_cause() -> None:
                 raise ZeroDivisionError("angry")
             return object.__getattribute__(self, name)
 
+    def body(item: Angry) -> None: ...
+
     angry = Angry.__new__(Angry)
-    with pytest.raises(NotEncodable) as caught:
-        Codec[Any](Angry, where="w").encode(angry)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    arguments = ArgumentsCodec(body, skip_first=False, unwatched=(), where="w")
+    for encode in (Codec[Any](Angry, where="w").encode, lambda item: arguments.encode({"item": item})):
+        with pytest.raises(NotEncodable) as caught:
+            encode(angry)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_immutable_typed_and_holds_paths_are_told_from_the_annotation() -> None:

@@ -26,9 +26,6 @@ def sequence_shape(cls: Any, item: Shape, *, is_immutable: bool = False) -> Shap
     def dump(value: Any, walk: Walk) -> Json:
         if type(value) is not cls:
             raise Mismatch.of(value, name)
-        return dump_items(value, walk)
-
-    def dump_items(value: Any, walk: Walk) -> list[Json]:
         walk.enter(len(value))
         out: list[Json] = []
         try:

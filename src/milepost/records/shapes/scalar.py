@@ -65,8 +65,8 @@ def _load_str(value: Json) -> str:
     raise Mismatch.of(value, "str")
 
 
-def _as_text(cls: type, to_text: Callable[[Any], str], from_text: Callable[[str], Any]) -> Shape:
-    """Give the shape of a class that travels as one text; `to_text` may raise `Mismatch`."""
+def _as_text(cls: type, to_text: Callable[[Any], str], from_text: Callable[[str], Any], **flags: bool) -> Shape:
+    """Give the shape of a class that travels as one text, immutable unless said; `to_text` may raise `Mismatch`."""
     name = class_name(cls)
 
     def dump(value: Any, walk: Walk) -> Json:
@@ -82,7 +82,7 @@ def _as_text(cls: type, to_text: Callable[[Any], str], from_text: Callable[[str]
         except (ValueError, ArithmeticError):
             raise Mismatch(f"a text that holds a {name}", "another text") from None
 
-    return Shape(name, frozenset((cls,)), TEXT, dump, load, immutable=True)
+    return Shape(name, frozenset((cls,)), TEXT, dump, load, **({"immutable": True} | flags))
 
 
 def _decimal_text(value: Decimal) -> str:
@@ -129,25 +129,11 @@ def _from_base64(text: str) -> bytes:
 
 def _path(cls: type[pathlib.PurePath]) -> Shape:
     concrete = type(cls())
-    shape = _as_text(concrete, str, concrete)
-    shape.holds_paths = True
-    return shape
+    return _as_text(concrete, str, concrete, holds_paths=True)
 
 
 def _str() -> Shape:
     return Shape("str", frozenset((str,)), TEXT, _dump_str, _load_str, immutable=True, is_raw=True)
-
-
-def _bytes() -> Shape:
-    shape = _as_text(bytes, _base64_text, _from_base64)
-    shape.is_raw = True
-    return shape
-
-
-def _bytearray() -> Shape:
-    shape = _as_text(bytearray, _base64_text, lambda text: bytearray(_from_base64(text)))
-    shape.immutable = False
-    return shape
 
 
 def _secret() -> Shape:
@@ -171,8 +157,8 @@ SCALARS: dict[object, Callable[[], Shape]] = {
     int: partial(_exactly, int),
     float: partial(_exactly, float, int),
     str: _str,
-    bytes: _bytes,
-    bytearray: _bytearray,
+    bytes: partial(_as_text, bytes, _base64_text, _from_base64, is_raw=True),
+    bytearray: partial(_as_text, bytearray, _base64_text, lambda t: bytearray(_from_base64(t)), immutable=False),
     Decimal: partial(_as_text, Decimal, _decimal_text, Decimal),
     datetime: partial(_as_text, datetime, _moment_text, datetime.fromisoformat),
     date: partial(_as_text, date, date.isoformat, date.fromisoformat),
