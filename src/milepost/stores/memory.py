@@ -55,7 +55,6 @@ class MemoryTicket:
     def __init__(self, store: MemoryStore, batch: Batch) -> None:
         self._store = store
         self.batch = batch
-        self.settled = False
         self.error: BaseException | None = None
 
     def wait(self) -> None:
@@ -103,7 +102,6 @@ class MemoryStore:
             queue, self._queue = self._queue, []
             for ticket in queue:
                 ticket.error = self._write(ticket.batch)
-                ticket.settled = True
 
     # ── runs and leases ──
 
@@ -134,14 +132,13 @@ class MemoryStore:
         before: str | None = None,
     ) -> list[RunRow]:
         with self._lock:
-            rows = [run.row for run in self._runs.values()]
-        rows = sorted(rows, key=lambda row: row.started_at)[::-1]
+            rows = sorted((run.row for run in self._runs.values()), key=lambda row: row.started_at)[::-1]
         if before is not None:
             places = [place for place, row in enumerate(rows) if row.run_id == before]
             rows = rows[places[0] + 1 :] if places else []
-        wanted = ((r, r.progress.status) for r in rows if task in (None, r.task) and family in (None, r.family))
-        found = [row for row, stands in wanted if status in (None, stands)]
-        return [row for row in found if search is None or search.lower() in _searched(row)][:limit]
+        found = [r for r in rows if task in (None, r.task) and family in (None, r.family)]
+        found = [r for r in found if status in (None, r.progress.status)]
+        return [r for r in found if search is None or search.lower() in _searched(r)][:limit]
 
     def acquire(self, run_id: str, holder: Holder, *, still: Held | None = None) -> Lease | Held | None:
         with self._lock:

@@ -5,11 +5,8 @@ A claim is the exception that needs the token, like every write of a run. Called
 
 from __future__ import annotations
 
-import sqlite3
-
 from milepost.errors import LeaseLost, QuestionUnknown
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
-from milepost.stores.sqlite import rows
 from milepost.stores.sqlite.connection import Writer
 from milepost.stores.sqlite.queries import SQL
 
@@ -25,7 +22,7 @@ def answer(writer: Writer, given: AnswerRow) -> AnswerRow:
         found = connection.execute(SQL["answer_in_place"], (given.question_id, given.place)).fetchone()
         if found is None:
             connection.execute(SQL["add_answer"], _answer_values(given))
-    return given if found is None else rows.answer(found)
+    return given if found is None else AnswerRow(*found)
 
 
 def cancel(writer: Writer, asked: CancelRow) -> None:
@@ -44,11 +41,7 @@ def claim(writer: Writer, wanted: ClaimRow, token: int, instead_of: str | None) 
         connection.execute(SQL["add_claim"], (key, *others))
         if instead_of is not None:
             connection.execute(SQL["take_claim_over"], (*others, key, instead_of))
-        return _owner(connection, wanted.key)
-
-
-def _owner(connection: sqlite3.Connection, key: str) -> ClaimRow:
-    return rows.claim(connection.execute(SQL["claim"], (key,)).fetchone())
+        return ClaimRow(*connection.execute(SQL["claim"], (key,)).fetchone())
 
 
 def _answer_values(given: AnswerRow) -> tuple[object, ...]:

@@ -206,18 +206,11 @@ INSERT INTO answers (question_id, choice, by, at, note, ref, result, place, seal
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: answers
--- All answers of a run, oldest first.
+-- The answers of a run, all or to one of its questions, oldest first.
 SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.place,
   a.seal, a.request, a.door, a.role
 FROM runs r JOIN questions q ON q.run = r.number JOIN answers a ON a.question_id = q.question_id
-WHERE r.run_id = ? ORDER BY a.number
-
--- name: answers_to_question
--- The answers to one question of a run, oldest first.
-SELECT a.question_id, r.run_id, a.choice, a.by, a.at, a.note, a.ref, a.result, a.place,
-  a.seal, a.request, a.door, a.role
-FROM questions q JOIN runs r ON r.number = q.run JOIN answers a ON a.question_id = q.question_id
-WHERE q.question_id = ? AND r.run_id = ? ORDER BY a.number
+WHERE r.run_id = :run_id AND (:question_id IS NULL OR q.question_id = :question_id) ORDER BY a.number
 
 -- ── claims ──
 

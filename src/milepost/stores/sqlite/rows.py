@@ -9,7 +9,7 @@ from typing import Any
 
 from milepost.errors import CorruptRecord
 from milepost.records.model import RunStatus
-from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
+from milepost.records.rows import CancelRow
 from milepost.records.seal import Place
 from milepost.stores.contract import (
     Head,
@@ -26,23 +26,22 @@ from milepost.stores.contract import (
 
 def run_row(row: tuple[Any, ...]) -> RunRow:
     """Build a run from the columns of the statements `run` and `runs`."""
-    run_id, task, family, seal_name, started_at, token, released = row[:7]
-    _check_times(run_id, started_at=started_at, status_at=row[14], beat_at=row[12])
-    holder, (beat, beat_at) = Holder(*row[7:11]), row[11:13]
-    status, status_at, verified_count, applied_count, next_action, detail = row[13:19]
+    run_id, task, family, seal_name, started_at, token, released, host, boot_id, pid, since, beat, beat_at, *rest = row
+    status, status_at, verified_count, applied_count, next_action, detail, head_seq, head_seal, *rest = rest
+    cancel_by, cancel_at, cancel_note, cancel_seal, shadow, cost, tokens = rest
+    _check_times(run_id, started_at=started_at, status_at=status_at, beat_at=beat_at)
+    counts = (verified_count, applied_count)
     return RunRow(
         run_id=run_id,
         task=task,
         family=family,
         seal_name=seal_name,
         started_at=started_at,
-        progress=Progress(
-            _status(run_id, status), status_at, verified_count, applied_count, next_action, detail, row[26], row[27]
-        ),
-        head=Head(*row[19:21]),
-        held=None if released else Held(run_id, token, holder, beat, beat_at),
-        cancel=None if row[22] is None else CancelRow(run_id, *row[21:25]),
-        shadow=bool(row[25]),
+        progress=Progress(_status(run_id, status), status_at, *counts, next_action, detail, cost, tokens),
+        head=Head(head_seq, head_seal),
+        held=None if released else Held(run_id, token, Holder(host, boot_id, pid, since), beat, beat_at),
+        cancel=None if cancel_at is None else CancelRow(run_id, cancel_by, cancel_at, cancel_note, cancel_seal),
+        shadow=bool(shadow),
     )
 
 
@@ -101,11 +100,3 @@ class OutlineRows:
 def question(row: tuple[Any, ...]) -> QuestionRow:
     question_id, run_id, kind, path, sentence, asked_at, body, closed = row
     return QuestionRow(question_id, run_id, kind, path, sentence, asked_at, body, bool(closed))
-
-
-def answer(row: tuple[Any, ...]) -> AnswerRow:
-    return AnswerRow(*row)
-
-
-def claim(row: tuple[Any, ...]) -> ClaimRow:
-    return ClaimRow(*row)

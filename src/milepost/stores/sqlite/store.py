@@ -219,11 +219,8 @@ class SqliteStore:
 
     def answers(self, run_id: str, question_id: str | None = None) -> list[AnswerRow]:
         """Return all answers of a run, or to one of its questions, first ones and later ones, oldest first."""
-        if question_id is None:
-            found = self._reader.all("read answers", SQL["answers"], (run_id,))
-        else:
-            found = self._reader.all("read answers", SQL["answers_to_question"], (question_id, run_id))
-        return list(map(rows.answer, found))
+        wanted = {"run_id": run_id, "question_id": question_id}
+        return [AnswerRow(*row) for row in self._reader.all("read answers", SQL["answers"], wanted)]
 
     def cancel(self, asked: CancelRow) -> None:
         """Ask a run to end; the first request stands. Crash: asked or not asked."""

@@ -7,7 +7,7 @@ rest committed; a commit that fails is *cannot tell* and never repeated. Called 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -219,20 +219,12 @@ _AS_BEFORE = (None,) * len(Progress._fields)
 
 
 def _write_questions_and_claims(connection: sqlite3.Connection, key: LeaseKey, batch: Batch) -> None:
-    for sql, rows in ((_QUESTION, _question_rows(batch, key)), (_CLAIM, _claim_rows(batch, key))):
-        for values in rows:
-            _expect(1, connection.execute(sql, values).rowcount)
-
-
-def _question_rows(batch: Batch, key: LeaseKey) -> Iterator[tuple[object, ...]]:
     for q in batch.questions:
-        yield q.question_id, q.kind, q.path, q.sentence, q.asked_at, q.body, q.closed, *key
-
-
-def _claim_rows(batch: Batch, key: LeaseKey) -> Iterator[tuple[object, ...]]:
+        asked = (q.question_id, q.kind, q.path, q.sentence, q.asked_at, q.body, q.closed, *key)
+        _expect(1, connection.execute(_QUESTION, asked).rowcount)
     for c in batch.claims:
-        ended = (c.outcome, c.ref, c.result, c.media_type, c.seal)
-        yield c.path, c.request_digest, c.at, *ended, c.key, c.run_id, *key
+        ended = (c.path, c.request_digest, c.at, c.outcome, c.ref, c.result, c.media_type, c.seal)
+        _expect(1, connection.execute(_CLAIM, (*ended, c.key, c.run_id, *key)).rowcount)
 
 
 def _expect(count: int, changed: int) -> None:
