@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
@@ -31,27 +31,9 @@ Number: TypeAlias = int | float | Decimal
 _EXACT = Context(prec=DIGITS_MAX, traps=[Inexact, InvalidOperation, Overflow])
 
 
-class Verifier(Protocol):
-    """What every factory here returns."""
-
-    @property
-    def name(self) -> str:
-        """Shown in the checkpoint under `checks`."""
-        ...
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the step's inputs it needs."""
-        ...
-
-    def __call__(self, output: Any, **inputs: Any) -> str | None:
-        """Return None when the output passes, else a sentence."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Check:
-    """A verifier by its name and its judgement."""
+class Verifier:
+    """What every function here returns: a name for the checkpoint's `checks`, a judgement, the inputs it needs."""
 
     name: str
     judge: Callable[[Any, Inputs], str | None]
@@ -101,7 +83,7 @@ def row_count(
             return f"expected at most {at_most} rows, found {count}"
         return None
 
-    return Check(_named("row_count", *given, rows=rows), judge, _input_of(equals))
+    return Verifier(_named("row_count", *given, rows=rows), judge, _input_of(equals))
 
 
 def matches_count_of(input_name: str, *, rows: str = "") -> Verifier:
@@ -111,7 +93,7 @@ def matches_count_of(input_name: str, *, rows: str = "") -> Verifier:
         expected, found = len(_rows(_input(input_name, inputs), "")), len(_rows(output, rows))
         return None if found == expected else f"{input_name} has {expected} items, the output has {found} rows"
 
-    return Check(_named("matches_count_of", input_name, rows=rows), judge, _input_of(input_name))
+    return Verifier(_named("matches_count_of", input_name, rows=rows), judge, _input_of(input_name))
 
 
 def unique(*field_paths: str, rows: str = "") -> Verifier:
@@ -127,7 +109,7 @@ def unique(*field_paths: str, rows: str = "") -> Verifier:
                 findings.append(f"{earlier} and {label} both have {', '.join(map(_shown, found))}")
         return _told(findings)
 
-    return Check(_named("unique", *field_paths, rows=rows), judge)
+    return Verifier(_named("unique", *field_paths, rows=rows), judge)
 
 
 def no_empties(*field_paths: str, rows: str = "") -> Verifier:
@@ -145,7 +127,7 @@ def no_empties(*field_paths: str, rows: str = "") -> Verifier:
                     findings.append(f"{label}: {path or 'it'} is {_shown(value)}")
         return _told(findings)
 
-    return Check(_named("no_empties", *field_paths, rows=rows), judge)
+    return Verifier(_named("no_empties", *field_paths, rows=rows), judge)
 
 
 def total(field_path: str, *, equals: Number | str, tolerance: Number = 0, rows: str = "") -> Verifier:
@@ -167,7 +149,7 @@ def total(field_path: str, *, equals: Number | str, tolerance: Number = 0, rows:
         return f"{field_path} adds up to {found}, expected {expected} ({apart.normalize():f} apart){advice}"
 
     within = (f"±{tolerance}",) if tolerance else ()
-    return Check(_named("total", f"{field_path}={equals}", *within, rows=rows), judge, _input_of(equals))
+    return Verifier(_named("total", f"{field_path}={equals}", *within, rows=rows), judge, _input_of(equals))
 
 
 def each(judge_row: Callable[[Any], bool | str | None], *, rows: str = "") -> Verifier:
@@ -181,7 +163,7 @@ def each(judge_row: Callable[[Any], bool | str | None], *, rows: str = "") -> Ve
         reasons = ((label, _verdict(judge_row, row)) for label, row in labelled)
         return _told([f"{label}: {reason}" for label, reason in reasons if reason is not None])
 
-    return Check(_named("each", name, rows=rows), judge)
+    return Verifier(_named("each", name, rows=rows), judge)
 
 
 def max_size(size_max: int) -> Verifier:
@@ -191,7 +173,7 @@ def max_size(size_max: int) -> Verifier:
         size = _size(output)
         return None if size <= size_max else f"expected at most {size_max:,} bytes, found {size:,}"
 
-    return Check(_named("max_size", str(size_max)), judge)
+    return Verifier(_named("max_size", str(size_max)), judge)
 
 
 # ── rows and fields ─────────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -86,17 +87,13 @@ class ArtifactFiles:
         """Return an artifact's bytes, checked. Raises: ArtifactMissing, ArtifactDamaged, StoreUnavailable."""
         with self._opened(digest) as file:
             data = file.read()
-        found = hashlib.sha256(data).hexdigest()
-        if found != digest:
-            raise ArtifactDamaged(digest, f"the file's bytes have digest {found}")
+        _expect(digest, hashlib.sha256(data).hexdigest())
         return data
 
     def check(self, digest: str) -> None:
         """See that an artifact is there and whole. Raises: ArtifactMissing, ArtifactDamaged, StoreUnavailable."""
         with self._opened(digest) as file:
-            found = _digest_of(_pieces(file))
-        if found != digest:
-            raise ArtifactDamaged(digest, f"the file's bytes have digest {found}")
+            _expect(digest, hashlib.file_digest(file, "sha256").hexdigest())
 
     def copy_out(self, digest: str, target: Path) -> None:
         """Put an artifact's bytes at a new path, checked on the way; never over something that is there.
@@ -139,13 +136,13 @@ class ArtifactFiles:
 
     def _is_good(self, digest: str) -> bool:
         try:
-            with self._opened(digest) as file:
-                return _digest_of(_pieces(file)) == digest
-        except ArtifactMissing:
+            self.check(digest)
+        except (ArtifactMissing, ArtifactDamaged):
             return False
+        return True
 
     @contextmanager
-    def _opened(self, digest: str) -> Iterator[BinaryIO]:
+    def _opened(self, digest: str) -> Iterator[FileIO]:
         path = self.path(digest)
         with _translated("read artifact", self.folder):
             try:
@@ -173,8 +170,7 @@ def put_out(pieces: Iterable[bytes], digest: str, target: Path) -> None:
         make_folder(target.parent, mode=0o777)
         with _unfinished(target.parent, mode=0o666) as (file, name):
             found, _ = _copy(pieces, file)
-            if found != digest:
-                raise ArtifactDamaged(digest, f"the file's bytes have digest {found}")
+            _expect(digest, found)
             os.fsync(file.fileno())
             _name_without_replacing(name, target)
         sync(target.parent)
@@ -232,8 +228,6 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def _digest_of(pieces: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for piece in pieces:
-        digest.update(piece)
-    return digest.hexdigest()
+def _expect(digest: str, found: str) -> None:
+    if found != digest:
+        raise ArtifactDamaged(digest, f"the file's bytes have digest {found}")
