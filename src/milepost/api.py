@@ -110,7 +110,7 @@ class Step(_Callable, Generic[P, R]):
             _outside(spec.name)
             return [spec.function(item) for item in items]
         if _blocks_loop(scope):
-            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map)
+            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map.format(name=spec.name))
         return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
 
@@ -171,7 +171,7 @@ class Effect(_Callable, Generic[P, R]):
         spec = _spec_of(self)
         scope = _scope_for_effect(spec)
         if _blocks_loop(scope):
-            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map)
+            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map.format(name=spec.name))
         return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
     def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -15,7 +15,7 @@ from milepost.audit.checking import Checked
 from milepost.audit.contents import Heading, heading_of_run
 from milepost.audit.exporting import Export
 from milepost.audit.files import FORMS, check_file, write_record
-from milepost.cli.named_file import STDOUT, NamedFile, descriptor_of, told, written
+from milepost.cli.named_file import NAMED_FILE, STDOUT, descriptor_of, told, written
 from milepost.cli.opened import me, store_to_read
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, table
@@ -60,7 +60,7 @@ def command() -> None:
 @command.command("export")
 @click.argument("run_id", metavar="RUN", type=RUN)
 @click.option("--format", "form", type=click.Choice(list(FORMS)), help="jsonl when FILE does not say otherwise.")
-@click.option("--output", type=NamedFile(), default=STDOUT, help="The file; stdout when left out, or -.")
+@click.option("--output", type=NAMED_FILE, default=STDOUT, help="The file; stdout when left out, or -.")
 @click.option("--with-artifacts", is_flag=True, help="Carry inputs, requests, outputs and evidence, up to 64 KiB each.")
 @json_option
 def export(run_id: str, form: str | None, output: Path, with_artifacts: bool, as_json: bool) -> int:

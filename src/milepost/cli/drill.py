@@ -11,7 +11,7 @@ import click
 
 from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import AnyTask, load_task
-from milepost.cli.named_file import NamedFile, NamedFolder, written
+from milepost.cli.named_file import NAMED_FILE, NAMED_FOLDER, written
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, is_terminal, note, only_results_on_stdout, say
 from milepost.errors import MisuseError
@@ -42,8 +42,8 @@ FUNCTIONS = ("observe", "setup", "teardown")
 @click.option("--allow", multiple=True, metavar="STEP[:KIND]", help="A step whose sockets, processes, files are meant.")
 @click.option("--patience", "patience_s", default=120.0, metavar="SECONDS", help="When a process is stuck.")
 @click.option("--real-time", is_flag=True, help="Sit out waits instead of moving the clock of the world.")
-@click.option("--keep", type=NamedFolder(), help="Keep the worlds of failed trials there: a new or empty folder.")
-@click.option("--junit", type=NamedFile(), help="Write the trials as JUnit XML, too.")
+@click.option("--keep", type=NAMED_FOLDER, help="Keep the worlds of failed trials there: a new or empty folder.")
+@click.option("--junit", type=NAMED_FILE, help="Write the trials as JUnit XML, too.")
 @click.option("--plain", is_flag=True, help="Write plain lines, no live view.")
 @json_option
 def command(target: str, inputs: tuple[str, ...], junit: Path | None, plain: bool, as_json: bool, **how: object) -> int:

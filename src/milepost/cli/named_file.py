@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,49 +31,40 @@ STDOUT = Path("-")
 class _Named(click.Path):
     """A place that is refused where it is read from the command line, not after the work was done."""
 
+    def __init__(self, refusal: Callable[[Path], str], **kind: bool) -> None:
+        """`refusal` says why not this one, '' when nothing is against it. Raises: OSError."""
+        super().__init__(**kind, path_type=Path)
+        self._refusal = refusal
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         if not os.fspath(value):  # a Path of it would be the folder a command is called in
             self.fail(f"no {self.name} is named: the name is empty.", param, ctx)
         text = os.fsdecode(super().convert(value, param, ctx))
         try:
-            reason = self.refusal(Path(text))
+            reason = self._refusal(Path(text))
         except OSError as error:  # too long a name, a folder that may not be looked into
             reason = f"cannot be written: {error.strerror or error}"
         if reason:
             self.fail(f"{text!r} {reason}", param, ctx)
         return Path(text)
 
-    def refusal(self, path: Path) -> str:
-        """Say why not this one; '' when nothing is against it. Raises: OSError."""
-        raise NotImplementedError
 
-
-class NamedFile(_Named):
-    """A file to write: no folder, and no file of a store."""
-
-    name = "file"
-
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, writable=True, readable=False, path_type=Path)
-
-    def refusal(self, path: Path) -> str:
-        if path == STDOUT or descriptor_of(path) is not None or not _is_ours(Path(os.path.realpath(path))):
-            return ""
-        return "belongs to a Milepost store or its witness; name another file."
-
-
-class NamedFolder(_Named):
-    """A folder to fill: a new one, or one with nothing in it, so that nothing of before is mixed with it."""
-
-    name = "directory"
-
-    def __init__(self) -> None:
-        super().__init__(file_okay=False, path_type=Path)
-
-    def refusal(self, path: Path) -> str:
-        with suppress(FileNotFoundError):
-            return "is not empty; name a new folder." if os.listdir(path) else ""
+def _of_a_store(path: Path) -> str:
+    if path == STDOUT or descriptor_of(path) is not None or not _is_ours(Path(os.path.realpath(path))):
         return ""
+    return "belongs to a Milepost store or its witness; name another file."
+
+
+def _not_empty(path: Path) -> str:
+    with suppress(FileNotFoundError):
+        return "is not empty; name a new folder." if os.listdir(path) else ""
+    return ""
+
+
+NAMED_FILE = _Named(_of_a_store, dir_okay=False, writable=True, readable=False)
+"""A file to write: no folder, and no file of a store."""
+NAMED_FOLDER = _Named(_not_empty, file_okay=False)
+"""A folder to fill: a new one, or one with nothing in it, so that nothing of before is mixed with it."""
 
 
 def _is_ours(target: Path) -> bool:

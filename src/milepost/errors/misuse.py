@@ -39,11 +39,7 @@ class BadConfig(MisuseError):
 class ExtraMissing(MisuseError):
     code = "extra-missing"
     sentence = "{what} need what is not installed"
-    hint = "Install it: `pip install 'milepost[EXTRA]'`."
-
-    def __init__(self, **facts: object) -> None:
-        super().__init__(**facts)
-        self.hint = type(self).hint.replace("EXTRA", str(facts["extra"]))  # type: ignore[misc]
+    hint = "Install it: `pip install 'milepost[{extra}]'`."
 
 
 class UnknownTask(MisuseError):
@@ -94,10 +90,6 @@ class BlocksLoop(MisuseError):
     hint = "Write `await {name}.aio(…)`: the body then runs in a thread and the loop stays free."
     of_map = "Write `await asyncio.to_thread({name}.map, …)`: the items then run in threads and the loop stays free."
 
-    def __init__(self, **facts: object) -> None:
-        super().__init__(**facts)
-        self.hint = str(facts.get("hint", self.hint)).format(**facts)  # type: ignore[misc]
-
 
 class OutsideRun(MisuseError):
     code = "outside-run"
@@ -120,10 +112,6 @@ class LoopStopped(MisuseError):
     hint = (
         "Do not call loop.stop() inside a run: raise, or return. What was recorded stands: `milepost resume {run_id}`"
     )
-
-    def __init__(self, **facts: object) -> None:
-        super().__init__(**facts)
-        self.hint = type(self).hint.format(**facts)  # type: ignore[misc]
 
 
 class CalledInside(MisuseError):

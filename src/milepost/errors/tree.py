@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 
 class MilepostError(Exception):
     """Base of every error Milepost raises on purpose.
 
-    Facts come in by keyword and stay as attributes; the class builds the message.
+    Facts come in by keyword and stay as attributes; `sentence` and `hint` are filled in from them.
     `code` is stable across releases; `hint` is the next action in one sentence, which a fact `hint` replaces where
     the raiser knows a better one.
     """
@@ -20,8 +21,7 @@ class MilepostError(Exception):
 
     def __init__(self, **facts: object) -> None:
         self.facts = facts
-        if "hint" in facts:
-            self.hint = str(facts["hint"])  # type: ignore[misc]
+        self.hint = str(facts["hint"]) if "hint" in facts else self.hint.format(**facts)  # type: ignore[misc]
         super().__init__(self.sentence.format(**facts))
 
     def __getattr__(self, name: str) -> Any:
@@ -31,8 +31,4 @@ class MilepostError(Exception):
             raise AttributeError(name) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.facts))
-
-
-def _rebuild(cls: type[MilepostError], facts: dict[str, object]) -> MilepostError:
-    return cls(**facts)
+        return partial(type(self), **self.facts), ()

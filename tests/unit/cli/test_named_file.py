@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from milepost.cli.named_file import NamedFile, NamedFolder, written
+from milepost.cli.named_file import NAMED_FILE, NAMED_FOLDER, written
 from milepost.errors import UnavailableError
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -134,9 +134,9 @@ def test_whatever_ends_the_writing_keeps_the_old_file(tmp_path: Path) -> None:
     assert (file.read_bytes(), list(tmp_path.iterdir())) == (b"old", [file])
 
 
-def refusal(path: str, kind: type[NamedFile | NamedFolder] = NamedFile) -> str:
+def refusal(path: str, kind: click.Path = NAMED_FILE) -> str:
     try:
-        kind().convert(path, None, None)
+        kind.convert(path, None, None)
     except click.BadParameter as error:
         return error.message
     return ""
@@ -192,16 +192,14 @@ def test_a_store_with_a_short_name_takes_no_other_names(folder: Path, monkeypatc
 LONG = ["n" * 300, f"{'n/' * 2500}a", f"{'n' * 300}/a"]
 
 
-@pytest.mark.parametrize("kind", [NamedFile, NamedFolder])
+@pytest.mark.parametrize("kind", [NAMED_FILE, NAMED_FOLDER], ids=["file", "folder"])
 @pytest.mark.parametrize("path", LONG)
-def test_a_name_that_is_too_long_is_refused_before_anything_is_done(
-    folder: Path, kind: type[NamedFile | NamedFolder], path: str
-) -> None:
+def test_a_name_that_is_too_long_is_refused_before_anything_is_done(folder: Path, kind: click.Path, path: str) -> None:
     assert refusal(path, kind) == f"{path!r} cannot be written: File name too long"
 
 
-@pytest.mark.parametrize("kind", [NamedFile, NamedFolder])
-def test_an_empty_name_is_not_the_folder_one_is_in(folder: Path, kind: type[NamedFile | NamedFolder]) -> None:
+@pytest.mark.parametrize("kind", [NAMED_FILE, NAMED_FOLDER], ids=["file", "folder"])
+def test_an_empty_name_is_not_the_folder_one_is_in(folder: Path, kind: click.Path) -> None:
     """`--output "$FILE"` of a shell that does not know FILE."""
     assert refusal("", kind) == f"no {kind.name} is named: the name is empty."
 
@@ -214,7 +212,7 @@ def test_a_name_that_is_too_long_is_told_by_whoever_writes(tmp_path: Path) -> No
 def test_a_folder_to_fill_is_new_or_empty(folder: Path) -> None:
     (folder / "empty").mkdir()
     (folder / "file").touch()
-    assert [refusal(path, NamedFolder) for path in ("empty", "new", "new/deep")] == ["", "", ""]
-    assert refusal(".milepost", NamedFolder) == "'.milepost' is not empty; name a new folder."
-    assert "is a file" in refusal("file", NamedFolder)
-    assert "is not empty" in refusal(".", NamedFolder)
+    assert [refusal(path, NAMED_FOLDER) for path in ("empty", "new", "new/deep")] == ["", "", ""]
+    assert refusal(".milepost", NAMED_FOLDER) == "'.milepost' is not empty; name a new folder."
+    assert "is a file" in refusal("file", NAMED_FOLDER)
+    assert "is not empty" in refusal(".", NAMED_FOLDER)
