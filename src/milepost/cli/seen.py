@@ -25,10 +25,12 @@ from milepost.records.model import (
 from milepost.records.naming import body_of
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import active_runs
+from milepost.views.summaries import how_far
 from milepost.views.words import lasting, until
 
 SHOWN_MAX = 8
 """Steps under way that are shown one by one."""
+STOPPING = "stopping at the next boundary; a second signal stops at once"
 
 
 @dataclass(slots=True)
@@ -62,8 +64,7 @@ class Seen:
             if isinstance(record, (StepStarted, IntentRecorded)):
                 self._start(record.path, record.attempt)
             elif isinstance(record, HeartbeatRecorded) and path in self.under_way:
-                total = f" of {record.total}" if record.total is not None else ""
-                self.under_way[path].progress = f"{record.done}{total} {record.note}".rstrip()
+                self.under_way[path].progress = f"{how_far(record)} {record.note}".rstrip()
             elif isinstance(record, (StepVerified, StepFailedNoted, StartReturned, OutcomeRecorded)):
                 self._end(record.path, record)
 
@@ -92,7 +93,7 @@ class Seen:
             effects = f"{self.shadowed} shadowed" if self.shadow else f"{self.applied} applied"
             sums = f"{self.verified} verified, {effects}, {lasting(time.monotonic() - self.began)}"
             sums = f"SHADOW, nothing is sent: {sums}" if self.shadow else sums
-        stopping = ["stopping at the next boundary; a second signal stops at once"] if is_stopping() else []
+        stopping = [STOPPING] if is_stopping() else []
         return [sums, *shown, *([f"  and {more} more"] if more > 0 else []), *wait, *stopping]
 
     def _line(self, path: str, step: UnderWay) -> str:

@@ -18,11 +18,11 @@ from milepost.views.words import clock_time, counted, lasting
 
 
 def approval_object(row: QuestionRow, answers: Sequence[AnswerRow]) -> dict[str, Any]:
-    """Return what an approval needs and has, of the answers to its run: for any other question nothing."""
+    """Return what an approval needs and has, of the answers to it; nothing for any other question."""
     if row.kind != QuestionKind.APPROVAL:
         return {}
     about = asked(row).about
-    given = sorted((a for a in answers if a.question_id == row.question_id and a.accepted), key=lambda a: a.place)
+    given = sorted((a for a in answers if a.accepted), key=lambda a: a.place)
     seconds = about.get("expires_s")
     until = parse_time(given[0].at) + timedelta(seconds=seconds) if given and seconds is not None else None
     return {
@@ -36,9 +36,9 @@ def approval_object(row: QuestionRow, answers: Sequence[AnswerRow]) -> dict[str,
 
 
 def so_far(row: QuestionRow, answers: Sequence[AnswerRow]) -> str:
-    """Say how many of several approvals a question has, "" when it has none or needs one only."""
+    """Say how many of several approvals a question has, by the answers to it; "" when it has none or needs one only."""
     needed = int(asked(row).about.get("approvals", 1))
-    given = sum(answer.accepted and answer.question_id == row.question_id for answer in answers)
+    given = sum(answer.accepted for answer in answers)
     return f"{given} of {needed}" if given and needed > 1 else ""
 
 

@@ -40,8 +40,8 @@ def checkpoint_object(store: Store, opened: Opened, path: str) -> dict[str, Any]
             }
             for line, record in lines
         ],
-        "output": _loaded(artifacts, _output(last), "output") if last is not None else None,
-        "sources": _loaded(artifacts, getattr(last, "sources", None), "sources") if last is not None else None,
+        "output": _loaded(artifacts, _output(last), "output"),
+        "sources": _loaded(artifacts, getattr(last, "sources", None), "sources"),
     }
 
 

@@ -195,8 +195,7 @@ def health(runs: Sequence[RunFacts]) -> dict[str, Any]:
     }
 
 
-def _summed(runs: Iterable[RunFacts]) -> dict[str, Any]:
-    runs = list(runs)
+def _summed(runs: Sequence[RunFacts]) -> dict[str, Any]:
     return {
         "deaths": sum(facts.deaths for facts in runs),
         "resumes": sum(facts.resumes for facts in runs),

@@ -64,16 +64,16 @@ class Permissions:
                 for name in names:
                     self._of(name).held += 1
             case IntentRecorded(permission=str(name)):
-                self._use(self._of(name), record.effect, record.at)
+                found = self._wanted(name, record)
+                found.used += 1
+                found.used_at = max(found.used_at, record.at)
             case EffectShadowed(permission=str(name)):
-                found = self._of(name)
-                found.shadowed += 1
-                found.wanted_at = max(found.wanted_at, record.at)
-                found.effects.add(record.effect)
+                self._wanted(name, record).shadowed += 1
             case EffectRefused(permission=name):
-                self._refuse(self._of(name), record.effect, record.at)
-            case _:
-                pass
+                found = self._of(name)
+                found.refused += 1
+                found.refused_at = max(found.refused_at, record.at)
+                found.effects.add(record.effect)
 
     def listed(self) -> list[Permission]:
         """Return them in a lasting order: what was refused first, then what was never used."""
@@ -83,16 +83,11 @@ class Permissions:
     def _of(self, name: str) -> Permission:
         return self.by_name.setdefault(name, Permission(name))
 
-    def _use(self, found: Permission, effect: str, at: str) -> None:
-        found.used += 1
-        found.used_at = max(found.used_at, at)
-        found.wanted_at = max(found.wanted_at, at)
-        found.effects.add(effect)
-
-    def _refuse(self, found: Permission, effect: str, at: str) -> None:
-        found.refused += 1
-        found.refused_at = max(found.refused_at, at)
-        found.effects.add(effect)
+    def _wanted(self, name: str, record: IntentRecorded | EffectShadowed) -> Permission:
+        found = self._of(name)
+        found.wanted_at = max(found.wanted_at, record.at)
+        found.effects.add(record.effect)
+        return found
 
     def to_json(self) -> dict[str, Any]:
         listed = [permission.to_json() for permission in self.listed()]

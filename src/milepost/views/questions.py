@@ -85,7 +85,7 @@ def together(rows: Sequence[QuestionRow]) -> list[dict[str, Any]]:
     """Return questions that may be answered in one go: of one run and kind, about calls of one name."""
     found: dict[tuple[str, str, str], list[QuestionRow]] = {}
     for row in rows:
-        found.setdefault((row.run_id, row.kind, _name(row.path)), []).append(row)
+        found.setdefault((row.run_id, row.kind, "/".join(names_in(row.path))), []).append(row)
     return [
         {
             "run_id": run_id,
@@ -98,7 +98,3 @@ def together(rows: Sequence[QuestionRow]) -> list[dict[str, Any]]:
         }
         for (run_id, kind, name), group in found.items()
     ]
-
-
-def _name(path: str) -> str:
-    return "/".join(names_in(path))

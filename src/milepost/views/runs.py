@@ -34,10 +34,7 @@ def run_object(row: RunRow, standing: Standing) -> dict[str, object]:
 
 def run_rows(store: Store, rows: Sequence[RunRow]) -> list[dict[str, object]]:
     """Return rows of runs as data, with where each stands. Reads no journal; a few queries, however many rows."""
-    asking = frozenset(q.run_id for q in unanswered(store)) if any(_asks(row) for row in rows) else frozenset()
+    asks = any(row.progress.status is RunStatus.ASKING for row in rows)
+    asking = frozenset(question.run_id for question in unanswered(store)) if asks else frozenset()
     moment = now()
     return [run_object(row, standing(store, row, seal_key(), moment, asking=asking)) for row in rows]
-
-
-def _asks(row: RunRow) -> bool:
-    return row.progress.status is RunStatus.ASKING

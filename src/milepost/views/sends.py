@@ -6,6 +6,7 @@ from typing import Any
 
 from milepost.protocol.state import EffectState, Send
 from milepost.runtime.opening import Opened
+from milepost.views.steps import effect_stands
 
 
 def sends_of(opened: Opened) -> list[dict[str, Any]]:
@@ -20,19 +21,9 @@ def _effect(state: EffectState) -> dict[str, Any]:
         "provider": last.intent.provider if last else None,
         "key": (last.intent.key if last else None) or (state.applied.key if state.applied else None),
         "ref": state.applied.ref if state.applied else None,
-        "stands": _stands(state),
+        "stands": effect_stands(state),
         "sends": [_send(send) for send in state.sends],
     }
-
-
-def _stands(state: EffectState) -> str:
-    if state.applied is not None:
-        return "applied"
-    if state.shadowed is not None:
-        return "shadowed"
-    if state.open_sends:
-        return "open"
-    return "rejected" if state.sends else "waiting"
 
 
 def _send(send: Send) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import groupby
 from typing import Any
 
@@ -14,12 +15,15 @@ from milepost.records.model import EffectShadowed, Outcome
 from milepost.records.naming import body_of, last_part, parts_of
 from milepost.runtime.opening import Opened
 from milepost.views.approvals import said_of, waiting_calls
-from milepost.views.summaries import outcome_marks
+from milepost.views.evidence import cut
+from milepost.views.summaries import how_far, outcome_marks
 from milepost.views.words import amount, clock_time, cost, lasting
 
 HEADERS = ("step", "stands", "try", "took", "checks / key", "model", "output", "about")
 ITEMS_MAX = 6
 """So many equal siblings in a row are shown one by one; more are counted."""
+ABOUT_LENGTH_MAX = 120
+"""Characters of what is said about a call in its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def _decided(s: Snapshot, row: Row) -> Row:
     decided = [state for state in (s.approvals.get(row.path), s.reviews.get(row.path)) if state is not None]
     if not decided or row.kind == "call":
         return row
-    return replace(row, about="; ".join([*([row.about] if row.about else []), *map(said_of, decided)]))
+    return replace(row, about=_joined(row.about, *map(said_of, decided)))
 
 
 def _below(s: Snapshot, body: str) -> Iterator[Row]:
@@ -104,13 +108,11 @@ def _step_row(step: StepState) -> Row:
 def _step_about(step: StepState) -> str:
     waits = f"waits until {clock_time(step.until)}" if step.until is not None and not step.finished else ""
     if step.failure is not None:
-        return f"{waits}; {step.failure.error}" if waits else str(step.failure.error)
-    if waits:
-        return waits
+        return _joined(waits, str(step.failure.error))
     said = step.heartbeat
-    if said is not None and not step.finished:
-        return f"{said.done}" + (f" of {said.total}" if said.total is not None else "") + f" {said.note}".rstrip()
-    return ""
+    if waits or said is None or step.finished:
+        return waits
+    return f"{how_far(said)} {said.note}".rstrip()
 
 
 def _effect_row(effect: EffectState) -> Row:
@@ -120,7 +122,7 @@ def _effect_row(effect: EffectState) -> Row:
     return Row(
         path=effect.path,
         kind="effect",
-        stands="applied" if effect.applied else _not_applied(effect),
+        stands=effect_stands(effect),
         attempt=last.intent.attempt if last else 0,
         duration_s=outcome.duration_s if outcome else 0.0,
         key=(last.intent.key if last else "") or (outcome.key if outcome else ""),
@@ -148,7 +150,12 @@ def _shadowed_row(noted: EffectShadowed) -> Row:
     )
 
 
-def _not_applied(effect: EffectState) -> str:
+def effect_stands(effect: EffectState) -> str:
+    """Say in a word where an effect stands."""
+    if effect.applied is not None:
+        return "applied"
+    if effect.shadowed is not None:
+        return "shadowed"
     if effect.open_sends:
         return "open"
     return "rejected" if effect.sends else "waiting"
@@ -223,11 +230,14 @@ def _likeness(row: Row) -> tuple[str, str]:
 def _line(row: Row, shown_as: str) -> Line:
     took = lasting(row.duration_s) if row.duration_s else ""
     size = amount(row.output_size) if row.output_size is not None else ""
-    about = "; ".join([*row.marks, *([f"ref {row.ref}"] if row.ref else []), *([row.about] if row.about else [])])
-    about = about if len(about) <= 120 else about[:119] + "…"
+    about = cut(_joined(*row.marks, f"ref {row.ref}" if row.ref else "", row.about), ABOUT_LENGTH_MAX)
     checks = row.key or ", ".join(row.checks)
     cells = (shown_as, row.stands, row.attempt or "", took, checks, cost(row.spent), size, about)
     return Line(row.path, row.depth, cells, row.kind, _names(row.path))
+
+
+def _joined(*said: str) -> str:
+    return "; ".join(filter(None, said))
 
 
 def _counted(group: Sequence[Row]) -> Line:
@@ -261,8 +271,6 @@ def spent_in_all(s: Snapshot) -> dict[str, Any] | None:
 
 def _sum(group: Sequence[Row]) -> dict[str, Any] | None:
     """Add up what models took in these rows; several currencies are all named."""
-    from decimal import Decimal
-
     given = [row.spent for row in group if row.spent]
     if not given:
         return None

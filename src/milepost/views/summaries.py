@@ -73,8 +73,8 @@ def _output_recorded(r: OutputRecorded) -> str:
 
 def _step_verified(r: StepVerified) -> str:
     checks = f", checks: {', '.join(r.checks)}" if r.checks else ""
-    took = f", {cost(r.spent)}" if r.spent else ""
-    return f"verified in {lasting(r.duration_s)}{checks}{took}"
+    spent = f", {cost(r.spent)}" if r.spent else ""
+    return f"verified in {lasting(r.duration_s)}{checks}{spent}"
 
 
 def _step_failed(r: StepFailedNoted) -> str:
@@ -86,7 +86,12 @@ def _start_returned(r: StartReturned) -> str:
 
 
 def _heartbeat(r: HeartbeatRecorded) -> str:
-    return f"{r.done}" + (f" of {r.total}" if r.total is not None else "") + (f", {r.note}" if r.note else "")
+    return how_far(r) + (f", {r.note}" if r.note else "")
+
+
+def how_far(r: HeartbeatRecorded) -> str:
+    """Say how much of a step is done."""
+    return f"{r.done}" if r.total is None else f"{r.done} of {r.total}"
 
 
 def _wait(r: WaitRecorded) -> str:
