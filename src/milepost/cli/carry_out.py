@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from milepost.api import AsyncTask
 from milepost.cli.live import view
 from milepost.cli.load import AnyTask
-from milepost.cli.output import emit, note, only_results_on_stdout, say
+from milepost.cli.output import note, only_results_on_stdout, say_result
 from milepost.cli.telling import tell
 from milepost.config import Config, load_config
 from milepost.errors import (
@@ -25,9 +25,8 @@ from milepost.errors import (
     StepFailed,
 )
 from milepost.protocol.failure import cancellations, error_record
-from milepost.protocol.spec import TaskSpec
 from milepost.runtime.children import keep_orphans
-from milepost.stores.contract import Store
+from milepost.stores.contract import RunRow, Store
 from milepost.views.checkpoint import result_data
 from milepost.views.opened import read_whole, stands
 from milepost.views.words import counted
@@ -57,8 +56,9 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     try:
         with only_results_on_stdout(), view(plain=how.plain) as shown:
             shown.seen.shadow = is_shadow
-            heard = task.options(store=store, watch=shown.watch, waiting=shown.waiting)
-            ready = heard.options(wait=how.wait, shadow=how.shadow)
+            ready = task.options(
+                store=store, watch=shown.watch, waiting=shown.waiting, wait=how.wait, shadow=how.shadow
+            )
             result = _driven(ready, run_id, inputs)
     except CorruptRecord as error:  # what its row says is not trusted either
         return tell(error, as_json=how.as_json, **about, status=None)
@@ -69,7 +69,8 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     except _endings() as error:
         told = _ended_by(store, run_id, error)
         return tell(told, as_json=how.as_json, **about, status=_status(store, run_id))
-    _show_result(task.spec, result, about, how)
+    output = task.spec.output
+    say_result(result_data(output.encode(result), output.media_type), about, as_json=how.as_json)
     _note_done(store, run_id)
     return 0
 
@@ -133,8 +134,7 @@ def _so_far(store: Store, run_id: str) -> str:
     row = store.run(run_id)
     if row is None or stands(store, row).word == "running":  # then it is refused: somebody else works on it
         return ""
-    done = f" goes on: {counted(row.progress.verified_count, 'step')} verified"
-    return done if row.shadow else f"{done}, {counted(row.progress.applied_count, 'effect')} applied so far"
+    return f" goes on: {_done(row)}{'' if row.shadow else ' so far'}"
 
 
 def _status(store: Store, run_id: str) -> str | None:
@@ -145,22 +145,15 @@ def _status(store: Store, run_id: str) -> str | None:
     return row.progress.status if row is not None else None
 
 
-def _show_result(task: TaskSpec, result: Any, about: dict[str, object], how: How) -> None:
-    value = result_data(task.output.encode(result), task.output.media_type)
-    if how.as_json:
-        emit({**about, "status": "done", "result": value})
-    elif isinstance(value, str):
-        say(value, lines=True)
-    elif value is not None:
-        emit(value)
-
-
 def _note_done(store: Store, run_id: str) -> None:
     row = store.run(run_id)
     if row is not None and row.shadow:
         report = f"`milepost shadow report {shlex.quote(run_id)}`"
         note(f"SHADOW run {run_id} is done, NOTHING WAS SENT. {report} tells what would have been.")
     elif row is not None:
-        done = f"{counted(row.progress.verified_count, 'step')} verified"
-        applied = f"{counted(row.progress.applied_count, 'effect')} applied"
-        note(f"run {run_id} is done: {done}, {applied}. `milepost show {shlex.quote(run_id)}` tells all.")
+        note(f"run {run_id} is done: {_done(row)}. `milepost show {shlex.quote(run_id)}` tells all.")
+
+
+def _done(row: RunRow) -> str:
+    verified = f"{counted(row.progress.verified_count, 'step')} verified"
+    return verified if row.shadow else f"{verified}, {counted(row.progress.applied_count, 'effect')} applied"

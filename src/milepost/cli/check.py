@@ -23,17 +23,17 @@ def check(task: AnyTask, run_id: str, store: Store, *, as_json: bool) -> int:
     options = RunOptions(store=store, seal_key=seal_key(), environ=dict(os.environ))
     with only_results_on_stdout():
         found = check_run(task.spec, run_id, store, options)
-    return tell_findings(run_id, found, as_json=as_json)
+    return _tell(run_id, found, as_json=as_json)
 
 
 def check_refused(opened: Opened, *, as_json: bool) -> int:
     """Print the findings about a run that cannot be trusted; none of its code is imported."""
     run_id = opened.row.run_id
     found = findings(opened.snapshot, World(at=now_text(), run_id=run_id, refusal=opened.refusal))
-    return tell_findings(run_id, found, as_json=as_json)
+    return _tell(run_id, found, as_json=as_json)
 
 
-def tell_findings(run_id: str, found: Sequence[Finding], *, as_json: bool) -> int:
+def _tell(run_id: str, found: Sequence[Finding], *, as_json: bool) -> int:
     """Print what each rule found and return the exit status it stands for."""
     if as_json:
         emit({"run_id": run_id, "findings": [asdict(finding) for finding in found]})

@@ -5,10 +5,9 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from milepost.cli.main import COMPLETE
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, say
-
-VARIABLE = "_MILEPOST_COMPLETE"
 
 
 @click.command("completion")
@@ -24,7 +23,7 @@ def command(shell: str, as_json: bool) -> int:
     root = click.get_current_context().find_root()
     found = get_completion_class(shell)
     assert found is not None
-    script = found(root.command, {}, "milepost", VARIABLE).source()
+    script = found(root.command, {}, "milepost", COMPLETE).source()
     if as_json:
         emit({"shell": shell, "script": script})
     else:

@@ -90,8 +90,10 @@ def _approval_facts(rule: Approving | None) -> dict[str, str]:
     if rule is None:
         return {}
     words = rule.in_words()
-    found = {"approval": f"before it happens {words}" if rule.before else "", "review": ""}
-    return found | ({"review": f"of its output, before its checkpoint, {words}"} if rule.after else {})
+    return {
+        "approval": f"before it happens {words}" if rule.before else "",
+        "review": f"of its output, before its checkpoint, {words}" if rule.after else "",
+    }
 
 
 def _step_facts(step: StepSpec) -> dict[str, str]:

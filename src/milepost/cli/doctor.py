@@ -32,15 +32,16 @@ def command(as_json: bool) -> int:
     store = store_to_read()
     found = [*store.check(), _clock(store), _witness(), _seal_key(store), diagnosis(store)]
     well = all(finding.ok for finding in found)
+    status = 0 if well else RefusedError.exit_status
     if as_json:
         emit({"store": store.location, "ok": well, "findings": [asdict(finding) for finding in found]})
-        return 0 if well else RefusedError.exit_status
+        return status
     note(f"store {store.location}")
     table(("check", "", "found"), [(f.check, "ok" if f.ok else "refused", f.found) for f in found])
     for finding in found:
         if not finding.ok and finding.hint:
             note(f"{finding.check}: {finding.hint}")
-    return 0 if well else RefusedError.exit_status
+    return status
 
 
 def _clock(store: Store) -> Diagnosis:

@@ -34,10 +34,9 @@ def brief(opened: Opened, word: str) -> str:
     )
     head.append(f"done: {counted(s.verified_count, 'step')} verified, {sent}")
     tail = [*_open(s), f"next action: {s.next_action or 'none recorded'}"]
-    fixed = [BEGIN, END, *(_safe(line) for line in (*head, *tail))]
-    room = BRIEF_LENGTH_MAX - sum(len(line) + 1 for line in fixed) - LEFT_OUT_LENGTH
-    facts = _newest([_safe(fact) for fact in _facts(s)], room)
-    return "\n".join([BEGIN, *map(_safe, head), *facts, *map(_safe, tail), END])
+    above, below = [BEGIN, *map(_safe, head)], [*map(_safe, tail), END]
+    room = BRIEF_LENGTH_MAX - sum(len(line) + 1 for line in (*above, *below)) - LEFT_OUT_LENGTH
+    return "\n".join([*above, *_newest([*map(_safe, _facts(s))], room), *below])
 
 
 def _safe(line: str) -> str:
@@ -58,11 +57,13 @@ def _facts(s: Snapshot) -> list[str]:
     found: list[str] = []
     for path in (path for paths in s.children.values() for path in paths):
         step, effect = s.steps.get(path), s.effects.get(path)
-        if step is not None and step.status is Checkpoint.VERIFIED and s.counts(path):
+        if not s.counts(path):
+            continue
+        if step is not None and step.status is Checkpoint.VERIFIED:
             found.append(_verified(step))
-        elif effect is not None and effect.applied is not None and s.counts(path):
+        elif effect is not None and effect.applied is not None:
             found.append(_applied(effect))
-        elif effect is not None and effect.shadowed is not None and s.counts(path):
+        elif effect is not None and effect.shadowed is not None:
             found.append(f"would have sent {effect.path}, key {effect.shadowed.key}: not sent")
     return found
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from milepost.cli.output import UNWRITABLE, is_terminal, note
-from milepost.cli.seen import Seen, is_stopping
+from milepost.cli.seen import STOPPING, Seen, is_stopping
 from milepost.records.model import (
     HeartbeatRecorded,
     OutputRecorded,
@@ -69,7 +69,7 @@ class View:
     def _look(self) -> None:
         if is_stopping() and not self._said_stopping:
             self._said_stopping = True
-            note("  stopping at the next boundary; a second signal stops at once")
+            note(f"  {STOPPING}")
 
     def _keep_looking(self) -> None:
         while not self._over.wait(REDRAW_S):

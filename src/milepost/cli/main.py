@@ -21,6 +21,7 @@ from milepost.cli.telling import tell, tell_usage
 from milepost.errors import MilepostError
 
 COMPLETE = "_MILEPOST_COMPLETE"
+"""Set by the completion script of a shell, which asks what may come next."""
 BUG = 70
 """Exit status for an error of our own."""
 COMMANDS: dict[str, dict[str, str]] = {
@@ -102,9 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         sys.stderr.flush()
     except UNWRITABLE:
-        _drop(
-            2
-        )  # what it did not take would be tried once more by the interpreter, and end it with a status of its own
+        # what it did not take would be tried once more by the interpreter, and end it with a status of its own
+        _drop(2)
     sys.exit(status)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import click
 
 from milepost.cli.opened import the_store
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
-from milepost.cli.people import the_notifier
+from milepost.cli.people import the_config, the_notifier
 from milepost.errors import MisuseError, UnavailableError
-from milepost.notify.channels import Channel
 from milepost.notify.delivery import Notifier, channel_list, still_failing, trouble_of
 from milepost.notify.message import trial_message
 from milepost.notify.outbox import Notification
@@ -21,13 +20,6 @@ from milepost.views.words import clock_time, counted
 SHOWN_MAX = 50
 """Notifications shown, the newest; --json has all of them."""
 NOBODY = "milepost.toml has no [notify] with urls or command"
-
-
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    channel: str
-    ok: bool
-    error: str
 
 
 @click.command("notify")
@@ -45,7 +37,8 @@ def command(is_test: bool, sends: bool, again: bool, as_json: bool) -> int:
     Example:
       milepost notify --test
     """
-    notifier = the_notifier(the_store())
+    store = the_store()
+    notifier = the_notifier(store, the_config(store))
     if is_test:
         return _test(notifier, as_json)
     if again:
@@ -59,7 +52,8 @@ def command(is_test: bool, sends: bool, again: bool, as_json: bool) -> int:
 def _show(notifier: Notifier, as_json: bool) -> int:
     rows, ways = notifier.outbox.all(), channel_list(notifier.ways)
     if as_json:
-        emit({"channels": [_channel(way) for way in ways], "notifications": [asdict(row) for row in rows]})
+        channels = [{"channel": way.name, "trouble": way.trouble} for way in ways]
+        emit({"channels": channels, "notifications": [asdict(row) for row in rows]})
         return 0
     if not ways:
         note(f"Nobody is told: {NOBODY}.")
@@ -74,10 +68,6 @@ def _show(notifier: Notifier, as_json: bool) -> int:
     return 0
 
 
-def _channel(way: Channel) -> dict[str, str]:
-    return {"channel": way.name, "trouble": way.trouble}
-
-
 def _cells(row: Notification) -> tuple[object, ...]:
     when = clock_time(row.sent_at or row.next_at)
     return row.question_id, row.run_id, row.reason, row.channel, row.state, row.attempts, when, row.last_error
@@ -90,9 +80,8 @@ def _test(notifier: Notifier, as_json: bool) -> int:
     if not ways:
         raise MisuseError(reason=NOBODY, hint="Add urls or a command; docs/watching.md shows how.")
     errors = {way.name: trouble_of(way, message, timeout_s) for way in ways}
-    tried = [_Tried(name, not error, error) for name, error in errors.items()]
     if as_json:
-        emit({"channels": [asdict(one) for one in tried]})
+        emit({"channels": [{"channel": name, "ok": not error, "error": error} for name, error in errors.items()]})
     else:
-        table(("channel", "", "error"), [(one.channel, "ok" if one.ok else "failed", one.error) for one in tried])
-    return 0 if all(one.ok for one in tried) else UnavailableError.exit_status
+        table(("channel", "", "error"), [(name, "failed" if error else "ok", error) for name, error in errors.items()])
+    return UnavailableError.exit_status if any(errors.values()) else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
@@ -59,6 +59,16 @@ def note(text: object, *, lines: bool = False) -> None:
 def emit(value: Any, *, one_line: bool = False) -> None:
     """Write a JSON value to stdout; everything but ASCII is escaped, so that it is inert too."""
     _out(json.dumps(value, indent=None if one_line else 2, default=str) + "\n")
+
+
+def say_result(result: Any, about: Mapping[str, object], *, as_json: bool) -> None:
+    """Write what a run returned: a text as it is, else as JSON, nothing for None; with `as_json` beside its run."""
+    if as_json:
+        emit({**about, "status": "done", "result": result})
+    elif isinstance(result, str):
+        say(result, lines=True)
+    elif result is not None:
+        emit(result)
 
 
 def _out(text: str) -> None:

@@ -29,9 +29,9 @@ def the_config(store: Store) -> Config:
     return load_config(Path.cwd(), Path(store.location))
 
 
-def the_notifier(store: Store) -> Notifier:
-    """Return what tells people about the questions of a store. Raises: BadConfig."""
-    return Notifier(store, the_config(store), now=now, environ=os.environ)
+def the_notifier(store: Store, config: Config) -> Notifier:
+    """Return what tells people about the questions of a store."""
+    return Notifier(store, config, now=now, environ=os.environ)
 
 
 def tell_people(store: Store, settings: Config | BadConfig) -> None:
@@ -42,7 +42,7 @@ def tell_people(store: Store, settings: Config | BadConfig) -> None:
     try:
         if isinstance(settings, BadConfig):
             raise settings
-        delivery = Notifier(store, settings, now=now, environ=os.environ).deliver(within=WITHIN)
+        delivery = the_notifier(store, settings).deliver(within=WITHIN)
     except MilepostError as error:
         note(f"nobody was told of the question: {ended(str(error))} {error.hint}")
         return

@@ -48,8 +48,7 @@ def command(run_id: str | None, task: str | None, limit: int, as_json: bool) -> 
 def _rows(store: Store, run_id: str | None, task: str | None, limit: int) -> Iterable[RunRow]:
     if run_id is not None:
         return [row_of(store, run_id)]
-    which = {"task": task} if task is not None else {}
-    return islice(all_runs(store, **which), limit)
+    return islice(all_runs(store, task=task), limit)
 
 
 def _say(found: list[Permissions], store: Store) -> None:

@@ -52,7 +52,8 @@ def command(run_ids: tuple[str, ...], older_than: timedelta | None, yes: bool, a
     chosen = _chosen(store, run_ids, older_than)
     if chosen and not yes and not as_json:
         moment = now()
-        table(("run", "task", "ended", "last"), [_line(row, ago(row.progress.at, moment)) for row in chosen])
+        rows = [(row.run_id, row.task, row.progress.status, ago(row.progress.at, moment)) for row in chosen]
+        table(("run", "task", "ended", "last"), rows)
         click.confirm(f"Delete {counted(len(chosen), 'run')} for good?", abort=True, err=True)
     elif chosen and not yes:
         raise MisuseError(reason=f"{counted(len(chosen), 'run')} would be deleted; with --json, --yes is needed")
@@ -74,7 +75,3 @@ def _chosen(store: Store, run_ids: tuple[str, ...], older_than: timedelta | None
     if older_than is None:
         return ended
     return [row for row in ended if (passed := age(row.progress.at, moment)) is not None and passed > older_than]
-
-
-def _line(row: RunRow, last: str) -> tuple[str, str, str, str]:
-    return (row.run_id, row.task, row.progress.status, last)

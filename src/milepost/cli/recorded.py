@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from milepost.cli.load import AnyTask, load_task
-from milepost.cli.output import emit, note, say
+from milepost.cli.output import note, say_result
 from milepost.cli.whereabouts import go_to
 from milepost.errors import RunUnstarted
 from milepost.records.model import RunStarted
@@ -42,12 +42,7 @@ def tell_result(store: Store, run_id: str, *, as_json: bool) -> int:
     assert ended.output is not None
     data = Artifacts(store, run_id, snapshot=opened.snapshot).load(ended.output, "result of the run")
     result = result_data(data, ended.output.media_type)
-    if as_json:
-        emit({"run_id": run_id, "task": opened.row.task, "status": "done", "result": result})
-        return 0
-    note(f"run {run_id} is done already; this is its recorded result.")
-    if isinstance(result, str):
-        say(result, lines=True)
-    elif result is not None:
-        emit(result)
+    if not as_json:
+        note(f"run {run_id} is done already; this is its recorded result.")
+    say_result(result, {"run_id": run_id, "task": opened.row.task}, as_json=as_json)
     return 0

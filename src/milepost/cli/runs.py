@@ -13,11 +13,14 @@ from milepost.cli.output import emit, note, table
 from milepost.records.model import RunStatus
 from milepost.runtime.standing import Standing, all_runs
 from milepost.stores.contract import RunRow
+from milepost.views.evidence import cut
 from milepost.views.opened import now, stands
 from milepost.views.runs import run_object
 from milepost.views.words import ago
 
 HEADERS = ("run", "task", "stands", "started", "last", "verified", "applied", "next")
+NEXT_LENGTH_MAX = 80
+"""Characters of what comes next that are shown."""
 
 
 @click.command("runs")
@@ -33,8 +36,8 @@ def command(task: str | None, status: str | None, limit: int, as_json: bool) -> 
       milepost runs --status failed
     """
     store = store_to_read()
-    which = {name: value for name, value in (("task", task), ("status", status)) if value}
-    found = [(row, stands(store, row)) for row in islice(all_runs(store, **which), limit)]
+    rows = all_runs(store, task=task or None, status=RunStatus(status) if status else None)
+    found = [(row, stands(store, row)) for row in islice(rows, limit)]
     if as_json:
         emit({"store": store.location, "runs": [run_object(row, standing) for row, standing in found]})
         return 0
@@ -50,6 +53,6 @@ def _line(row: RunRow, standing: Standing, moment: datetime) -> tuple[object, ..
     progress = row.progress
     following = {"failed": progress.detail, "done": ""}.get(standing.word, progress.next_action)
     times = (ago(row.started_at, moment), ago(progress.at, moment))
-    shown = following if len(following) <= 80 else following[:79] + "…"
     task = f"{row.task} (SHADOW)" if row.shadow else row.task
-    return (row.run_id, task, standing.word, *times, progress.verified_count, progress.applied_count, shown)
+    counts = (progress.verified_count, progress.applied_count)
+    return (row.run_id, task, standing.word, *times, *counts, cut(following, NEXT_LENGTH_MAX))

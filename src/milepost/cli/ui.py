@@ -10,6 +10,7 @@ import webbrowser
 from contextlib import closing, suppress
 from dataclasses import replace
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ from milepost.stores.locate import VARIABLE, open_store
 
 if TYPE_CHECKING:
     from milepost.console.server import Serving
+
+NEEDED = ("jinja2", "starlette", "uvicorn")
+"""What the `console` extra installs."""
 
 
 @click.command("ui")
@@ -116,15 +120,12 @@ def _open(link: str) -> Path:
 
 def _refuse_missing() -> None:
     try:
-        import jinja2
-        import starlette
-        import uvicorn  # noqa: F401 – only whether they are there
+        for name in NEEDED:
+            import_module(name)
     except ImportError as error:
         reason = f"`milepost ui` needs {error.name}, which is not installed"
         hint = "`pip install 'milepost[console]'` installs the console; then type it again."
         raise MisuseError(reason=reason, hint=hint) from None
-    assert jinja2
-    assert starlette
 
 
 def _make_token(name: str, as_json: bool) -> int:

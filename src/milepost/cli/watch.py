@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,8 +13,7 @@ import click
 from milepost.cli.opened import note_no_witness, the_store
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, say
-from milepost.cli.people import the_config
-from milepost.notify.delivery import Notifier
+from milepost.cli.people import the_config, the_notifier
 from milepost.stores.contract import Store
 from milepost.views.opened import now, now_text, seal_key
 from milepost.views.words import clock_time, counted
@@ -25,7 +23,7 @@ from milepost.watch.supervisor import Event, Supervisor, Watched
 
 
 @click.command("watch")
-@click.option("--at-once", "at_once", type=click.IntRange(1, 1000), help="Runs at the same time.  [default: 2]")
+@click.option("--at-once", type=click.IntRange(1, 1000), help="Runs at the same time.  [default: 2]")
 @click.option("--once", is_flag=True, help="Go on with what can go on now, tell people, and leave.")
 @json_option
 def command(at_once: int | None, once: bool, as_json: bool) -> int:
@@ -48,7 +46,7 @@ def command(at_once: int | None, once: bool, as_json: bool) -> int:
     path = Path(store.location)
     watched = Watched(
         looker=Looker(store, seal_key(), now),
-        notifier=Notifier(store, config, now=now, environ=os.environ),
+        notifier=the_notifier(store, config),
         config=config.watch if at_once is None else replace(config.watch, at_once=at_once),
         changed=_version(store),
         now=now,

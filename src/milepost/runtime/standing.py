@@ -125,10 +125,10 @@ def _is_due(store: Store, row: RunRow, seal_key: bytes | None, now: datetime) ->
     return until is None or parse_time(until) <= now
 
 
-def all_runs(store: Store, **which: str) -> Iterator[RunRow]:
-    """Yield every run, newest start first, a page at a time."""
+def all_runs(store: Store, *, task: str | None = None, status: RunStatus | None = None) -> Iterator[RunRow]:
+    """Yield every run, of this task and status, newest start first, a page at a time."""
     last: str | None = None
-    while page := store.runs(limit=PAGE, before=last, **which):  # type: ignore[arg-type]
+    while page := store.runs(task=task, status=status, limit=PAGE, before=last):
         yield from page
         last = page[-1].run_id
 

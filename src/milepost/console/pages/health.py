@@ -24,18 +24,17 @@ _kept: dict[tuple[str, str, bytes], RunFacts] = {}
 def gather(console: Console, asked: Asked) -> dict[str, Any]:
     """Return the facts of the newest runs, summed and by day."""
     task = asked.text("task") or None
-    which = {"task": task} if task else {}
-    rows = _newest(console, which)
+    rows = _newest(console, task)
     found = health([_facts(console, row) for row in rows])
     died = [row.run_id for row in rows if stands(console.store, row).word == "died"]
     return {**found, "task": task, "runs_max": RUNS_MAX, "died_now": died}
 
 
-def _newest(console: Console, which: dict[str, str]) -> list[RunRow]:
+def _newest(console: Console, task: str | None) -> list[RunRow]:
     """Return the newest runs, as many as can be read in a moment."""
     found: list[RunRow] = []
     records = 0
-    for row in islice(all_runs(console.store, **which), RUNS_MAX):
+    for row in islice(all_runs(console.store, task=task), RUNS_MAX):
         records += row.head.seq
         if found and records > RECORDS_MAX:
             break
