@@ -117,23 +117,16 @@ def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str
     if named:
         raise click.UsageError("--run goes without QUESTION; --path says which of its questions.")
     row_of(store, run_id)  # a run nobody knows is told as one
-    offering = _Offering(re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL), choice)
-    still = list(filter(offering.has, unanswered(store, run_id)))
+    like = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+    def fits(row: QuestionRow) -> bool:
+        return bool(like.fullmatch(row.path)) and any(offered.name == choice for offered in asked(row).choices)
+
+    still = list(filter(fits, unanswered(store, run_id)))
     if still and choice != "decline":
         return still
-    there = filter(offering.has, store.questions(run_id, closed=not still))
+    there = filter(fits, store.questions(run_id, closed=not still))
     return [*still, *(row for row in there if row.question_id not in {row.question_id for row in still})]
-
-
-@dataclass(frozen=True, slots=True)
-class _Offering:
-    """Questions about calls of these names that offer a choice."""
-
-    like: re.Pattern[str]
-    choice: str
-
-    def has(self, row: QuestionRow) -> bool:
-        return bool(self.like.fullmatch(row.path)) and any(c.name == self.choice for c in asked(row).choices)
 
 
 def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
@@ -185,24 +178,24 @@ def _check(store: Store, named: Sequence[str], said: Said, *, as_json: bool) -> 
 def _one(store: Store, row: QuestionRow, said: Said, *, as_json: bool) -> int:
     """Answer one question and say what comes next. Crash: as `answer_question`."""
     stands = _give(store, row, said)
-    left = unanswered(store, stands.run_id)
+    is_settled = bool(settling(row, store.answers(row.run_id, row.question_id)))
+    left = unanswered(store, row.run_id)
     if as_json:
-        told = {"question_id": row.question_id, "run_id": stands.run_id, "choice": said.choice, "by": stands.by}
-        emit({**told, "settled": _is_settled(store, row), "open": len(left)})
-    elif not _is_settled(store, row):
+        emit({**_object(stands), "settled": is_settled, "open": len(left)})
+    elif not is_settled:
         needed = asked(row).about["approvals"]
         note(
             f"{row.question_id} is answered {said.choice}, {stands.place} of {needed}: somebody else must approve, too."
         )
     elif left:
-        note(f"{row.question_id} is answered {said.choice}; run {stands.run_id} still asks {left[0].question_id}.")
+        note(f"{row.question_id} is answered {said.choice}; run {row.run_id} still asks {left[0].question_id}.")
     else:
-        note(f"{row.question_id} is answered {said.choice}; {_resumes(store, stands.run_id, said.choice)}.")
+        note(f"{row.question_id} is answered {said.choice}; {_resumes(store, row.run_id, said.choice)}.")
     return 0
 
 
-def _is_settled(store: Store, row: QuestionRow) -> bool:
-    return bool(settling(row, store.answers(row.run_id, row.question_id)))
+def _object(answer: AnswerRow) -> dict[str, Any]:
+    return {"question_id": answer.question_id, "run_id": answer.run_id, "choice": answer.choice, "by": answer.by}
 
 
 def _several(store: Store, rows: Sequence[QuestionRow], said: Said, *, as_json: bool) -> int:
@@ -220,21 +213,13 @@ def _several(store: Store, rows: Sequence[QuestionRow], said: Said, *, as_json: 
             if isinstance(error, UnavailableError):
                 break
     if as_json:
-        emit(_as_data(told))
+        refused = [{"question_id": name, "error": error_object(error)} for name, error in told.refused]
+        emit({"given": [_object(answer) for answer in told.given], "refused": refused})
     else:
         _say(store, told, said.choice)
     if any(isinstance(error, UnavailableError) for _, error in told.refused):
         return UnavailableError.exit_status
     return 0 if told.given and not told.refused else RefusedError.exit_status
-
-
-def _as_data(told: Told) -> dict[str, Any]:
-    return {
-        "given": [
-            {"question_id": a.question_id, "run_id": a.run_id, "choice": a.choice, "by": a.by} for a in told.given
-        ],
-        "refused": [{"question_id": name, "error": error_object(error)} for name, error in told.refused],
-    }
 
 
 def _say(store: Store, told: Told, choice: str) -> None:

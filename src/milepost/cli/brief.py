@@ -8,7 +8,7 @@ from milepost.cli.handover import brief
 from milepost.cli.opened import store_to_read
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, say
-from milepost.views.opened import read_whole, stands
+from milepost.views.opened import read_trusted, stands
 
 
 @click.command("brief")
@@ -24,9 +24,7 @@ def command(run_id: str, as_json: bool) -> int:
       milepost brief october
     """
     store = store_to_read()
-    opened = read_whole(store, run_id)
-    if opened.refusal is not None:
-        raise opened.refusal
+    opened = read_trusted(store, run_id)
     text = brief(opened, stands(store, opened.row).word)
     if as_json:
         emit({"run_id": run_id, "brief": text})

@@ -71,6 +71,15 @@ def say_result(result: Any, about: Mapping[str, object], *, as_json: bool) -> No
         emit(result)
 
 
+def say_no_runs(why: str, *, as_json: bool) -> int:
+    """Say that there is no run to tell of, and why; return the exit status."""
+    if as_json:
+        emit({"runs": []})
+    else:
+        note(why)
+    return 0
+
+
 def _out(text: str) -> None:
     try:
         sys.stdout.write(text)

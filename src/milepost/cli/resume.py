@@ -8,7 +8,7 @@ from milepost.cli.carry_out import How, carry_out
 from milepost.cli.check import check, check_refused
 from milepost.cli.opened import note_no_witness, store_to_read, the_store
 from milepost.cli.options import RUN, json_option, wait_options
-from milepost.cli.output import emit, note
+from milepost.cli.output import say_no_runs
 from milepost.cli.recorded import recorded_task, tell_result
 from milepost.cli.resume_all import resume_all
 from milepost.errors import MisuseError
@@ -57,16 +57,8 @@ def command(
         return resume_all(store, how)
     chosen = run_id if run_id is not None else only_unfinished(store)
     if chosen is None:
-        return _nothing(as_json)
+        return say_no_runs("Nothing to resume: every run of this store has ended.", as_json=as_json)
     return resume_one(store, chosen, how, only_check=only_check, named=named)
-
-
-def _nothing(as_json: bool) -> int:
-    if as_json:
-        emit({"runs": []})
-    else:
-        note("Nothing to resume: every run of this store has ended.")
-    return 0
 
 
 def only_unfinished(store: Store) -> str | None:

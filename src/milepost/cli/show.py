@@ -7,7 +7,7 @@ import click
 from milepost.cli.checkpoint import say_checkpoint
 from milepost.cli.opened import store_to_read
 from milepost.cli.options import RUN, json_option
-from milepost.cli.output import emit, note, say, table
+from milepost.cli.output import emit, say, say_no_runs, table
 from milepost.cli.overview import header_lines, next_lines, open_lines
 from milepost.errors import RefusedError
 from milepost.runtime.opening import Opened
@@ -36,7 +36,7 @@ def command(run_id: str | None, path: str | None, every: bool, as_json: bool) ->
     store = store_to_read()
     chosen = run_id if run_id is not None else _newest(store)
     if chosen is None:
-        return _nothing(store, as_json)
+        return say_no_runs(f"No runs in {store.location}.", as_json=as_json)
     opened = read_whole(store, chosen)
     if path is not None:
         return _one_step(store, opened, path, as_json)
@@ -45,14 +45,6 @@ def command(run_id: str | None, path: str | None, every: bool, as_json: bool) ->
 
 def _newest(store: Store) -> str | None:
     return next((row.run_id for row in all_runs(store)), None)
-
-
-def _nothing(store: Store, as_json: bool) -> int:
-    if as_json:
-        emit({"runs": []})
-    else:
-        note(f"No runs in {store.location}.")
-    return 0
 
 
 def _whole(store: Store, opened: Opened, standing: Standing, *, every: bool, as_json: bool) -> int:

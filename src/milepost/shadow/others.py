@@ -17,7 +17,7 @@ from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened
 from milepost.shadow.writes import Write, fields_of, flat
 from milepost.stores.contract import Store
-from milepost.views.opened import read_whole
+from milepost.views.opened import read_trusted
 
 FILE_SIZE_MAX = 64 * 1024 * 1024
 """Bytes of a file that is compared with."""
@@ -39,16 +39,8 @@ def other_side(store: Store, against: str) -> Other:
     path = Path(against)
     if path.suffix.lower() in (".csv", ".jsonl", ".ndjson") or os.path.isfile(path):
         return _file(path)
-    opened = opened_whole(store, against)
+    opened = read_trusted(store, against)
     return Other(f"run {against}", opened.head.seal.hex(), writes_of(store, opened), against, opened.row.shadow)
-
-
-def opened_whole(store: Store, run_id: str) -> Opened:
-    """Read all that a run's journal says. Raises: RunUnknown; its refusal when it cannot be trusted."""
-    opened = read_whole(store, run_id)
-    if opened.refusal is not None:
-        raise opened.refusal
-    return opened
 
 
 def writes_of(store: Store, opened: Opened) -> list[Write]:

@@ -14,9 +14,10 @@ from milepost.errors import MisuseError
 from milepost.protocol.role import Role, calls_of
 from milepost.runtime.opening import Opened
 from milepost.shadow.comparing import Line, Stands, alone, as_named, compare, matching_fields, one_sided
-from milepost.shadow.others import Other, opened_whole, other_side, writes_of
+from milepost.shadow.others import Other, other_side, writes_of
 from milepost.shadow.writes import Write
 from milepost.stores.contract import Store
+from milepost.views.opened import read_trusted
 
 COMPARED = (Stands.AGREED, Stands.DIFFERENT, Stands.MISSED, Stands.EXTRA)
 
@@ -86,7 +87,7 @@ def report(
 
     Raises: MisuseError (a live run, an unreadable file, no field to match by), RunUnknown, CorruptRecord.
     """
-    opened = opened_whole(store, run_id)
+    opened = read_trusted(store, run_id)
     if not opened.row.shadow:
         raise MisuseError(reason=f"run {run_id} is a live run: what it sent stands in `milepost show {run_id}`")
     other = other_side(store, against) if against is not None else None

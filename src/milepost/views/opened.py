@@ -39,6 +39,14 @@ def read_whole(store: Store, run_id: str) -> Opened:
     return opened
 
 
+def read_trusted(store: Store, run_id: str) -> Opened:
+    """Read everything a run's journal says. Raises: RunUnknown; the refusal of a run that cannot be trusted."""
+    opened = read_whole(store, run_id)
+    if opened.refusal is not None:
+        raise opened.refusal
+    return opened
+
+
 def stands(store: Store, row: RunRow) -> Standing:
     """Say where a run stands now."""
     return standing(store, row, seal_key(), now())
