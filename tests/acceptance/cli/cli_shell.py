@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = (sys.executable, "-m", "milepost")
+RUN = ("run", "letters.py:letters", 'names=["ann","bob"]', "--run-id", "one")
 RAW = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that must never reach a terminal from data."""
 

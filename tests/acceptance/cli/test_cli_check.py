@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from cli_shell import Shell
-
-RUN = ("run", "letters.py:letters", 'names=["ann","bob"]', "--run-id", "one")
+from cli_shell import RUN, Shell
 
 
 def contents(shell: Shell) -> tuple[list[str], bytes, set[str]]:

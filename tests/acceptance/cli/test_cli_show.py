@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import sqlite3
+import subprocess
+from contextlib import closing
 
 import pytest
-from cli_shell import RAW, Shell
+from cli_shell import COMMAND, RAW, RUN, Shell
 
-RUN = ("run", "letters.py:letters", 'names=["ann","bob"]', "--run-id", "one")
+from milepost.views.steps import Row, shown_rows
+
+
+def asked_in_doubt(shell: Shell) -> str:
+    """Leave a run in doubt about its last effect; return the question it asks."""
+    shell.run(*RUN, DIE_SHOUTING="1")
+    shell.run("resume", "one")
+    return shell.question()
 
 
 def test_show_tells_what_was_done_what_is_open_and_what_comes_next(shell: Shell) -> None:
@@ -26,9 +38,7 @@ def test_show_tells_what_was_done_what_is_open_and_what_comes_next(shell: Shell)
 
 def test_show_points_at_the_open_question(shell: Shell) -> None:
     """The command to type is the one that shows the question."""
-    shell.run(*RUN, DIE_SHOUTING="1")
-    shell.run("resume", "one")
-    question = shell.question()
+    question = asked_in_doubt(shell)
     said = shell.run("show", "one").out
     assert f"type: milepost inbox {question}" in said
     shell.run("answer", question, "not-applied")
@@ -47,8 +57,6 @@ def test_show_counts_the_items_of_a_map_unless_all_is_asked_for(shell: Shell) ->
 
 def test_show_counts_what_is_inside_the_items_of_a_map_across_them() -> None:
     """Forty batches of five effects are two lines; the one that is open is named in full."""
-    from milepost.views.steps import Row, shown_rows
-
     rows = []
     for batch in range(40):
         rows.append(Row(f"batch[{batch}]", "step", "verified", 1, 1.0))
@@ -101,9 +109,6 @@ def test_show_step_gives_one_checkpoint_in_full(shell: Shell) -> None:
 
 def test_show_of_an_altered_run_names_the_record_and_is_refused(shell: Shell) -> None:
     """What can be trusted is shown, what cannot is not; the status is 3."""
-    import sqlite3
-    from contextlib import closing
-
     shell.run(*RUN)
     store = shell.folder / ".milepost" / "store.sqlite"
     with closing(sqlite3.connect(store)) as connection, connection:
@@ -176,9 +181,7 @@ def test_map_prints_the_role_definition_without_running_anything(shell: Shell) -
 
 def test_inbox_shows_evidence_choices_and_the_command_for_each(shell: Shell) -> None:
     """A person decides without reading code."""
-    shell.run(*RUN, DIE_SHOUTING="1")
-    shell.run("resume", "one")
-    question = shell.question()
+    question = asked_in_doubt(shell)
     assert question in shell.run("inbox").out
     said = shell.run("inbox", question).out
     assert "Nobody knows whether shout[done] happened" in said
@@ -200,9 +203,7 @@ def test_inbox_shows_evidence_choices_and_the_command_for_each(shell: Shell) -> 
 )
 def test_an_answer_that_does_not_fit_is_refused(shell: Shell, words: tuple[str, ...], says: str) -> None:
     """Nothing is written: the right answer can still be given."""
-    shell.run(*RUN, DIE_SHOUTING="1")
-    shell.run("resume", "one")
-    question = shell.question()
+    question = asked_in_doubt(shell)
     ended = shell.run("answer", question, *words)
     assert (ended.status, ended.err.partition(":")[0]) == (3, "answer-refused")
     assert says in ended.err
@@ -219,9 +220,7 @@ def test_an_effect_without_a_result_is_applied_without_one(shell: Shell) -> None
 
 def test_an_answer_about_a_task_that_is_gone_is_still_taken(shell: Shell) -> None:
     """Who decides need not have the code; the resume looks at the type then."""
-    shell.run(*RUN, DIE_SHOUTING="1")
-    shell.run("resume", "one")
-    question = shell.question()
+    question = asked_in_doubt(shell)
     (shell.folder / "letters.py").rename(shell.folder / "moved.txt")
     assert shell.run("answer", question, "applied").status == 3
     assert shell.run("answer", question, "applied", "--result", "44").status == 0
@@ -265,14 +264,9 @@ def test_hostile_text_is_shown_inert_everywhere(shell: Shell) -> None:
 
 def test_hostile_text_is_inert_on_a_terminal_too(shell: Shell) -> None:
     """The drawn table and the live view get text, never markup and never escapes of the data."""
-    import os
-    import pty
-    import subprocess
-    import sys
-
     shell.run("run", "letters.py:hostile", "text=x", "--run-id", "bad")
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "milepost", "show", "bad"]
+    words = [*COMMAND, "show", "bad"]
     environ = {**shell.environ, "TERM": "xterm", "COLUMNS": "200"}
     process = subprocess.Popen(words, cwd=shell.folder, env=environ, stdout=theirs, stderr=theirs)
     os.close(theirs)

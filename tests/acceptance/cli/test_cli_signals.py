@@ -11,6 +11,14 @@ from cli_shell import Gate, Shell, read_until
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 
+def inside(shell: Shell, task: str = "gates") -> tuple[Gate, subprocess.Popen[str]]:
+    """Start run one and wait until it is inside its gated step."""
+    gate = Gate(shell.folder, "a")
+    process = shell.start("run", f"letters.py:{task}", "name=a", "--run-id", "one")
+    gate.wait_until_inside()
+    return gate, process
+
+
 def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
@@ -22,9 +30,7 @@ def test_a_signal_stops_at_the_next_boundary_and_exits_with_128_plus_n(
     shell: Shell, task: str, number: signal.Signals
 ) -> None:
     """What ran is finished and recorded; the next process goes on at once, for the lease was given back."""
-    gate = Gate(shell.folder, "a")
-    process = shell.start("run", f"letters.py:{task}", "name=a", "--run-id", "one")
-    gate.wait_until_inside()
+    gate, process = inside(shell, task)
     process.send_signal(number)
     assert "a second signal stops at once" in read_until(process, "stopping")
     gate.let_go()
@@ -41,9 +47,7 @@ def test_a_signal_stops_at_the_next_boundary_and_exits_with_128_plus_n(
 
 def test_a_second_signal_stops_at_once_and_is_no_worse_than_a_kill(shell: Shell) -> None:
     """The body does not end: the process does, by the signal; a resume starts the step again."""
-    gate = Gate(shell.folder, "a")
-    process = shell.start("run", "letters.py:gates", "name=a", "--run-id", "one")
-    gate.wait_until_inside()
+    gate, process = inside(shell)
     process.send_signal(signal.SIGTERM)
     read_until(process, "stopping")
     process.send_signal(signal.SIGTERM)
@@ -58,9 +62,7 @@ def test_a_second_signal_stops_at_once_and_is_no_worse_than_a_kill(shell: Shell)
 
 def test_a_second_starter_is_told_at_once_who_holds_the_run_and_since_when(shell: Shell) -> None:
     """Two starters: one runs, the other is refused with the process, the machine and the time."""
-    gate = Gate(shell.folder, "a")
-    process = shell.start("run", "letters.py:gates", "name=a", "--run-id", "one")
-    gate.wait_until_inside()
+    gate, process = inside(shell)
     second = shell.run("run", "letters.py:gates", "name=a", "--run-id", "one", "--json")
     assert (second.status, second.json["error"]["code"]) == (3, "run-busy")
     assert f"process {process.pid} on" in second.json["error"]["message"]
@@ -73,9 +75,7 @@ def test_a_second_starter_is_told_at_once_who_holds_the_run_and_since_when(shell
 
 def test_a_cancel_ends_the_run_at_its_next_boundary(shell: Shell) -> None:
     """No new step starts; what ran is kept; the run has ended and cannot be resumed."""
-    gate = Gate(shell.folder, "a")
-    process = shell.start("run", "letters.py:gates", "name=a", "--run-id", "one")
-    gate.wait_until_inside()
+    gate, process = inside(shell)
     asked = shell.run("cancel", "one", "--note", "wrong month")
     assert asked.status == 0
     assert "stops at its next boundary" in asked.err
@@ -92,9 +92,7 @@ def test_a_cancel_ends_the_run_at_its_next_boundary(shell: Shell) -> None:
 
 def test_resume_all_passes_a_signal_on_and_stops(shell: Shell) -> None:
     """The runs are processes of their own; stopping the command stops the one that runs, in order."""
-    gate = Gate(shell.folder, "a")
-    first = shell.start("run", "letters.py:gates", "name=a", "--run-id", "one")
-    gate.wait_until_inside()
+    gate, first = inside(shell)
     first.kill()
     first.communicate()
     process = shell.start("resume", "--all")

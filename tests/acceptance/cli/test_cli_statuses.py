@@ -8,14 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cli_shell import Ended, Shell
+from cli_shell import RUN, Ended, Shell
 
 from milepost.stores.contract import Holder, NewRun
 from milepost.stores.sqlite.store import SqliteStore
 
 AT = "2026-11-02T09:00:00.000000+00:00"
-
-RUN = ("run", "letters.py:letters", 'names=["ann","bob"]', "--run-id", "one")
 
 
 def no_traceback(ended: Ended) -> bool:
