@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -46,7 +47,7 @@ FUNCTIONS = ("observe", "setup", "teardown")
 @click.option("--junit", type=NAMED_FILE, help="Write the trials as JUnit XML, too.")
 @click.option("--plain", is_flag=True, help="Write plain lines, no live view.")
 @json_option
-def command(target: str, inputs: tuple[str, ...], junit: Path | None, plain: bool, as_json: bool, **how: object) -> int:
+def command(target: str, inputs: tuple[str, ...], junit: Path | None, plain: bool, as_json: bool, **how: Any) -> int:
     """Kill a task at every point, resume it, and compare with an undisturbed run.
 
     The task runs undisturbed in an empty folder, then once for every crash point it passed: a fresh world, a real
@@ -79,23 +80,23 @@ def command(target: str, inputs: tuple[str, ...], junit: Path | None, plain: boo
     return 0 if report.held else 1
 
 
-def _drilled(task: AnyTask, inputs: tuple[str, ...], how: dict[str, object]) -> Drilled:
+def _drilled(task: AnyTask, inputs: tuple[str, ...], how: Mapping[str, Any]) -> Drilled:
     from milepost.drill.named import by_text, named
     from milepost.drill.world import Drilled
 
     args, kwargs = parse_inputs(task.spec, inputs)
     encoded = task.spec.arguments.round_trip(task.spec.arguments.bind(args, kwargs))
     with only_results_on_stdout():  # their modules may print while they are imported
-        functions = {name: by_text(str(how[name]), f"--{name}") for name in FUNCTIONS if how[name]}
+        functions = {name: by_text(how[name], f"--{name}") for name in FUNCTIONS if how[name]}
     what = named(task, "task")
-    return Drilled(what, task.spec.name, encoded.decode("utf-8"), real_time=bool(how["real_time"]), **functions)
+    return Drilled(what, task.spec.name, encoded.decode("utf-8"), real_time=how["real_time"], **functions)
 
 
-def _wanted(how: dict[str, object]) -> Wanted:
+def _wanted(how: Mapping[str, Any]) -> Wanted:
     from milepost.drill.choosing import Wanted
 
     taken = {name: how[name] for name in ("only", "seed", "workers", "ignore", "allow", "keep", "patience_s")}
-    return Wanted(points=_count(str(how["points"])), **taken)  # type: ignore[arg-type]
+    return Wanted(points=_count(how["points"]), **taken)
 
 
 def _count(points: str) -> int | None:
@@ -106,13 +107,13 @@ def _count(points: str) -> int | None:
     return int(points)
 
 
-def _replay(target: str, inputs: tuple[str, ...], how: dict[str, object]) -> str:
+def _replay(target: str, inputs: tuple[str, ...], how: Mapping[str, Any]) -> str:
     """Return the command that replays a point, up to the point's name."""
     words = ["milepost", "drill", target, *inputs]
     for name in FUNCTIONS:
-        words += [f"--{name}", str(how[name])] if how[name] else []
+        words += [f"--{name}", how[name]] if how[name] else []
     for name in ("ignore", "allow"):
-        words += [word for value in how[name] for word in (f"--{name}", value)]  # type: ignore[attr-defined]
+        words += [word for value in how[name] for word in (f"--{name}", value)]
     words += ["--real-time"] if how["real_time"] else []
     return shlex.join([*words, "--point"])
 

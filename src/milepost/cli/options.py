@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,13 +11,7 @@ from click.shell_completion import CompletionItem
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-if TYPE_CHECKING:
-    _Text = click.ParamType[str]
-else:
-    _Text = click.ParamType  # not generic before click 8.2
-
-
-class _Completed(_Text):
+class _Completed(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
     """A text a shell can complete from what is in the store; without a store it completes nothing."""
 
     name = "text"

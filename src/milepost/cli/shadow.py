@@ -142,8 +142,8 @@ def _over_time(found: dict[str, Any], form: str) -> int:
     else:
         table(RUN_HEADERS, list(_runs(found)))
         say()
-        say(f"{found['compared_count']} of {counted(len(found['runs']), 'shadow run')} compared; all together: "
-            f"{_counts(found['counts'])}; {_rate(found['agreement'])}")  # fmt: skip
+        compared = f"{found['compared_count']} of {counted(len(found['runs']), 'shadow run')} compared"
+        say(f"{compared}; all together: {_counts(found['counts'])}; {_rate(found['agreement'])}")
         promotion = found["promotion"]
         say(f"promoted by run {promotion['run_id']}" if promotion else "not promoted")
     return 0
