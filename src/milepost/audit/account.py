@@ -92,9 +92,9 @@ class Sends:
         return list(self._open.values())
 
 
+_PAUSES = frozenset(("cancel_entered", "start_returned", "versions_changed"))
+
+
 def is_stop(record: Record) -> bool:
     """Say whether a record tells of a stop, a wait, a death or a going on."""
     return isinstance(record, (RunStarted, RunResumed, RunEnded, WaitRecorded)) or record.kind in _PAUSES
-
-
-_PAUSES = frozenset(("cancel_entered", "start_returned", "versions_changed"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from milepost.audit.contents import (
+    UNREADABLE,
     Heading,
     answer_content,
     answer_row,
@@ -36,8 +37,6 @@ from milepost.runtime.proof import JournalProof, check_entered
 
 _ORDER = {"audit": 0, "record": 1, "artifact": 1, "answer": 2, "cancel": 3, "end": 4}
 """What stands before what."""
-UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading a line raises that is none of ours."""
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ class LineCheck:
         self._check_order(content)
         what = _name(content)
         try:
-            again = self._again(content)
+            again = _AGAIN[content["is"]](self, content)
         except CorruptRecord as error:
             raise self._altered(what, str(error.facts["reason"])) from error
         except UNREADABLE as error:
@@ -90,6 +89,11 @@ class LineCheck:
     def is_ended(self) -> bool:
         """Say whether the line was there that ends a record."""
         return self._stands == _ORDER["end"]
+
+    @property
+    def _so_far(self) -> Checked:
+        assert self._checked is not None  # the heading comes first, else `_check_order` has refused
+        return self._checked
 
     # ── one line ──
 
@@ -125,22 +129,17 @@ class LineCheck:
             self._end_answers()
         self._stands = stands
 
-    def _again(self, content: Content) -> Content:
-        return _AGAIN[content["is"]](self, content)
-
     def _compare(self, what: str, line: Line, text: str) -> None:
-        assert self._checked is not None
         if without_proof(text) != without_proof(line.text):
-            other = self._checked.heading.milepost
+            other = self._so_far.heading.milepost
             reason = f"what it shows is not what it seals (as Milepost {other} and this one write it)"
             raise self._altered(what, reason)
-        if self._checked.missing_key is None and text != line.text:
+        if self._so_far.missing_key is None and text != line.text:
             raise self._altered(what, "its proof does not fit it and the lines before it")
 
     def _count(self, content: Content) -> None:
-        assert self._checked is not None
-        self._checked.counts[content["is"]] += 1
-        self._checked.carried += "text" in content or "base64" in content
+        self._so_far.counts[content["is"]] += 1
+        self._so_far.carried += "text" in content or "base64" in content
 
     # ── each kind of line, written again ──
 
@@ -188,29 +187,25 @@ class LineCheck:
         return cancel_content(row)
 
     def _end(self, content: Content) -> Content:
-        assert self._checked is not None
-        return end_content(self._checked.counts)
+        return end_content(self._so_far.counts)
 
     def _check_seal(self, row: Any) -> None:
-        assert self._checked is not None
-        if row.run_id != self._checked.heading.run_id:
+        if row.run_id != self._so_far.heading.run_id:
             raise self._altered("a row", f"it is about run {row.run_id}")
-        if self._checked.missing_key is None:
+        if self._so_far.missing_key is None:
             self._sealer.check_row(row)
 
     # ── what ends ──
 
     def _end_records(self) -> None:
-        assert self._checked is not None
         try:
-            self._proof.end(self._checked.heading.head)
+            self._proof.end(self._so_far.heading.head)
         except CorruptRecord as error:
             raise self._altered(str(error.facts["record"]), str(error.facts["reason"])) from error
 
     def _end_answers(self) -> None:
-        assert self._checked is not None
         try:
-            check_entered(self._checked.heading.run_id, self._entered, self._answers)
+            check_entered(self._so_far.heading.run_id, self._entered, self._answers)
         except CorruptRecord as error:
             raise self._absent(str(error.facts["record"]), str(error.facts["reason"])) from error
         except UNREADABLE as error:

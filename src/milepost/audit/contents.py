@@ -21,7 +21,9 @@ from milepost.stores.contract import Head, RunRow, StoredRecord
 from milepost.views.summaries import summary
 from milepost.views.words import clock_time
 
-_UNREADABLE = {"says": "it cannot be read"}
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading a line or a record raises that is none of ours."""
+_CANNOT_BE_READ = {"says": "it cannot be read"}
 CARRIED_MAX = 64 * 1024
 """Bytes of an artifact up to which a file carries it when asked to; a larger one is listed by its digest only."""
 
@@ -102,9 +104,9 @@ def record_content(line: StoredRecord, record: Record | None) -> Content:
 
 def _readable(record: Record | None) -> dict[str, str]:
     try:
-        return _told(record) if record is not None else _UNREADABLE
-    except (KeyError, TypeError, ValueError, AttributeError):  # a record that says what no Milepost writes
-        return _UNREADABLE
+        return _told(record) if record is not None else _CANNOT_BE_READ
+    except UNREADABLE:  # a record that says what no Milepost writes
+        return _CANNOT_BE_READ
 
 
 def _told(record: Record) -> dict[str, str]:
@@ -137,7 +139,7 @@ def read_record(line: StoredRecord) -> Record | None:
     """Read a stored record; None when this version cannot."""
     try:
         return decode_record(line.kind, line.body)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+    except UNREADABLE:
         return None
 
 

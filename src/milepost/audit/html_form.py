@@ -10,12 +10,13 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
+from itertools import chain
 
 from milepost.audit.account import Account, record_of
 from milepost.audit.contents import heading_of, time_of
 from milepost.audit.html_sections import SECTIONS, facts_of
 from milepost.audit.lines import Line
-from milepost.audit.plain import plain
+from milepost.audit.plain import escaped
 
 _DATA = re.compile("data-line='([^']*)'>")
 _SEALED = '<tr class="sealed" '
@@ -41,7 +42,7 @@ def _page(lines: Callable[[], Iterator[Line]]) -> Iterator[str]:
     yield from facts_of(heading, _account(lines()))
     for section in SECTIONS:
         yield f"<section><h2>{section.title}</h2>"
-        yield from table(section.columns, section.rows(lines()), nothing=section.nothing)
+        yield from _table(section.columns, section.rows(lines()), nothing=section.nothing)
         yield "</section>"
     yield "<section><h2>Everything recorded, in order</h2>"
     yield from _journal(lines())
@@ -68,16 +69,14 @@ def _top(title: str) -> Iterator[str]:
     yield "</style></head><body><main>"
 
 
-def table(columns: Iterable[str], rows: Iterator[Iterable[object]], *, nothing: str) -> Iterator[str]:
+def _table(columns: Iterable[str], rows: Iterator[Iterable[object]], *, nothing: str) -> Iterator[str]:
     """Yield a table a row at a time, or a sentence when there are no rows."""
     first = next(rows, None)
     if first is None:
         yield f"<p>{escaped(nothing)}</p>"
         return
     yield "<table>" + _header(columns)
-    yield _row(first)
-    for cells in rows:
-        yield _row(cells)
+    yield from map(_row, chain((first,), rows))
     yield "</table>"
 
 
@@ -91,8 +90,7 @@ def _row(cells: Iterable[object]) -> str:
 
 def _journal(lines: Iterable[Line]) -> Iterator[str]:
     yield '<table class="journal">' + _header(("", "when (UTC)", "what", "where", "what it says", "seal"))
-    for line in lines:
-        yield _sealed_row(line)
+    yield from map(_sealed_row, lines)
     yield "</table>"
 
 
@@ -105,8 +103,3 @@ def _sealed_row(line: Line) -> str:
     carried = f"<pre>{escaped(shown['text'])}</pre>" if "text" in shown else ""
     tds = "".join(f"<td>{escaped(cell)}{carried if number == 4 else ''}</td>" for number, cell in enumerate(cells))
     return f"{_SEALED}data-line='{html.escape(line.text)}'>{tds}</tr>".replace("&quot;", '"')
-
-
-def escaped(value: object) -> str:
-    """Return text as it may stand in a page: inert, no markup."""
-    return html.escape(plain(str(value)))

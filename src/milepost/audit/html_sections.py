@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from milepost.audit.account import Account, Sends, is_stop, record_of
 from milepost.audit.contents import Heading, who
 from milepost.audit.lines import Line
-from milepost.audit.plain import plain
+from milepost.audit.plain import escaped
 from milepost.records.model import (
     Data,
     EffectRefused,
@@ -44,17 +43,17 @@ class Section:
 
 def facts_of(heading: Heading, account: Account) -> Iterator[str]:
     """Yield the summary: the run's name, whether it was proven, what it comes to."""
-    yield f"<h1>Run {_text(heading.run_id)}</h1>"
+    yield f"<h1>Run {escaped(heading.run_id)}</h1>"
     word, said = ("proven", "Proven") if heading.proven else ("unproven", "NOT proven")
-    yield f'<p class="{word}">{said} when it was exported: {_text(_by_and_at(heading))}.</p>'
+    yield f'<p class="{word}">{said} when it was exported: {escaped(_by_and_at(heading))}.</p>'
     yield "<dl>"
     for name, value in _facts(heading, account):
-        yield f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>"
+        yield f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>"
     yield "</dl>"
     yield "<h2>What was proven</h2><table>"
     for verdict in heading.verdicts:
         state = "holds" if verdict.ok else "DOES NOT HOLD"
-        yield f"<tr><td>{_text(verdict.what)}</td><td>{state}</td><td>{_text(verdict.found)}</td></tr>"
+        yield f"<tr><td>{escaped(verdict.what)}</td><td>{state}</td><td>{escaped(verdict.found)}</td></tr>"
     yield "</table>"
     yield "<p>Check this file anywhere, without the store: <code>milepost audit verify FILE</code>.</p>"
 
@@ -252,7 +251,3 @@ SECTIONS = (
     Section("Starts, stops and waits", ("when", "what", "where", ""), _stops, "Nothing was recorded."),
 )
 """In the order of the page."""
-
-
-def _text(value: object) -> str:
-    return html.escape(plain(str(value)))

@@ -6,6 +6,7 @@ for whoever checks a file must be able to write it again.
 
 from __future__ import annotations
 
+import html
 import re
 
 _UNSAFE = re.compile(
@@ -20,3 +21,8 @@ def plain(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def escaped(value: object) -> str:
+    """Return text as it may stand in a page: plain, no markup."""
+    return html.escape(plain(str(value)))

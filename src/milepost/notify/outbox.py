@@ -77,9 +77,7 @@ class Outbox:
         """Note what is to be sent; what is known already stays as it is. Crash: none of it, or all of it."""
         at = format_time(now)
         rows = [(d.question.question_id, d.reason, d.channel.name, d.question.run_id, at) for d in found]
-        if rows:
-            with self._written() as connection:
-                connection.executemany(SQL["note"], rows)
+        self._for_each("note", rows)
 
     def claim(self, wanted: Sequence[Due], now: datetime, length: timedelta) -> list[Claim]:
         """Take those notifications that are due and nobody else's, to send them.
@@ -94,7 +92,8 @@ class Outbox:
 
     def sent(self, claims: Sequence[Claim], now: datetime) -> None:
         """Record that they were sent. Crash: sent and not recorded: sent once more when the claim has run out."""
-        self._settle([{**_settled(claim, State.SENT, now), "sent_at": format_time(now)} for claim in claims])
+        settled = [{**_settled(claim, State.SENT, now), "sent_at": format_time(now)} for claim in claims]
+        self._for_each("settle", settled)
 
     def failed(self, claims: Sequence[Claim], error: str, now: datetime, attempts_max: int) -> None:
         """Record a failed attempt: it is tried again after a wait, so often at most. Crash: as a claim that ran out."""
@@ -102,23 +101,15 @@ class Outbox:
         for claim in claims:
             state = State.FAILED if claim.attempt >= attempts_max else State.WAITING
             settled.append({**_settled(claim, state, now + backoff(claim.attempt)), "error": error[:ERROR_LENGTH_MAX]})
-        self._settle(settled)
-
-    def _settle(self, settled: Sequence[dict[str, str | None]]) -> None:
-        with self._written() as connection:
-            connection.executemany(SQL["settle"], settled)
+        self._for_each("settle", settled)
 
     def drop(self, question_ids: Sequence[str]) -> None:
         """Let go of what is left to be said about questions that are answered. Crash: none of them, or all."""
-        if question_ids:
-            with self._written() as connection:
-                connection.executemany(SQL["drop"], [(question_id,) for question_id in question_ids])
+        self._for_each("drop", [(question_id,) for question_id in question_ids])
 
     def forget(self, question_ids: Sequence[str], kept: int) -> None:
         """Delete the rows of questions that are closed, all but the newest so many of the outbox. Crash: as `drop`."""
-        if question_ids:
-            with self._written() as connection:
-                connection.executemany(SQL["forget"], [(question_id, kept) for question_id in question_ids])
+        self._for_each("forget", [(question_id, kept) for question_id in question_ids])
 
     def again(self, now: datetime) -> int:
         """Try what was given up once more; return how many. Crash: as before, or all of them."""
@@ -132,6 +123,12 @@ class Outbox:
         with translated(str(self.path), "read the outbox"), closing(self._connected()) as connection:
             rows = connection.execute(SQL["all"]).fetchall()
         return [replace(Notification(*row), state=State(row[4])) for row in rows]
+
+    def _for_each(self, name: str, facts: Sequence[tuple[str | int, ...] | dict[str, str | None]]) -> None:
+        """Carry out a statement with each of these facts, if there are any. Crash: for none of them, or for all."""
+        if facts:
+            with self._written() as connection:
+                connection.executemany(SQL[name], facts)
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:

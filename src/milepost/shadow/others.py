@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from milepost.errors import MisuseError
 from milepost.protocol.state import EffectState
 from milepost.records.canonical import digest, parse
-from milepost.records.model import EffectShadowed, IntentRecorded, Pointer
+from milepost.records.model import EffectShadowed, IntentRecorded
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened
 from milepost.shadow.writes import Write, fields_of, flat
@@ -62,11 +62,8 @@ def _write(artifacts: Artifacts, state: EffectState) -> Write | None:
         "permission": noted.permission,
         "would_ask": noted.would_ask if isinstance(noted, EffectShadowed) else "",
     }
-    return Write(_fields(artifacts, noted.request, state.path), noted.effect, noted.item_key or "", state.path, about)
-
-
-def _fields(artifacts: Artifacts, request: Pointer, path: str) -> dict[str, Any]:
-    return fields_of(parse(artifacts.load(request, f"request of {path}")))
+    request = parse(artifacts.load(noted.request, f"request of {state.path}"))
+    return Write(fields_of(request), noted.effect, noted.item_key or "", state.path, about)
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,6 @@ from typing import Any
 
 from milepost.errors import MisuseError
 from milepost.protocol.role import Role, calls_of
-from milepost.runtime.opening import Opened
 from milepost.shadow.comparing import Line, Stands, alone, as_named, compare, matching_fields, one_sided
 from milepost.shadow.others import Other, other_side, writes_of
 from milepost.shadow.writes import Write
@@ -91,34 +90,10 @@ def report(
     if not opened.row.shadow:
         raise MisuseError(reason=f"run {run_id} is a live run: what it sent stands in `milepost show {run_id}`")
     other = other_side(store, against) if against is not None else None
-    all_would, all_did = writes_of(store, opened), other.writes if other is not None else []
-    left_out = _left_out(run_id, effect, all_would, all_did)
+    all_would = writes_of(store, opened)
+    left_out = _left_out(run_id, effect, all_would, other.writes if other is not None else [])
     would = _of_effect(all_would, effect)
-    if other is None:
-        return _reported(opened, effect, left_out, (), None, alone(would))
-    did = as_named(_of_effect(all_did, effect, but_unnamed=True), would)
-    _check_effects(would, did, effect)
-    fields = list(on) or matching_fields(would, did)
-    return _reported(opened, effect, left_out, fields, other, compare(would, did, fields))
-
-
-def _left_out(run_id: str, effect: str, would: Sequence[Write], did: Sequence[Write]) -> list[str]:
-    """Return the effects besides the one that is asked for. Raises: MisuseError when neither side has that one."""
-    names = sorted({write.effect for write in (*would, *did)} - {""})
-    if effect and effect not in names:
-        found = ", ".join(names) or "none at all"
-        raise MisuseError(reason=f"no effect {effect!r} in run {run_id} or what it is compared with; there: {found}")
-    return [name for name in names if effect and name != effect]
-
-
-def _reported(
-    opened: Opened,
-    effect: str,
-    left_out: Sequence[str],
-    on: Sequence[str],
-    other: Other | None,
-    lines: Sequence[Line],
-) -> Report:
+    fields, lines = ((), alone(would)) if other is None else _matched(would, other.writes, effect, on)
     started = opened.snapshot.started
     return Report(
         run_id=opened.row.run_id,
@@ -130,10 +105,29 @@ def _reported(
         calls=calls_of(opened.snapshot),
         effect=effect,
         left_out=left_out,
-        on=tuple(on),
+        on=fields,
         against=other,
         lines=lines,
     )
+
+
+def _matched(
+    would: Sequence[Write], all_did: Sequence[Write], effect: str, on: Sequence[str]
+) -> tuple[Sequence[str], list[Line]]:
+    """Return the fields that writes are matched by, and how they compare. Raises: MisuseError."""
+    did = as_named(_of_effect(all_did, effect, but_unnamed=True), would)
+    _check_effects(would, did, effect)
+    fields = list(on) or matching_fields(would, did)
+    return fields, compare(would, did, fields)
+
+
+def _left_out(run_id: str, effect: str, would: Sequence[Write], did: Sequence[Write]) -> list[str]:
+    """Return the effects besides the one that is asked for. Raises: MisuseError when neither side has that one."""
+    names = sorted({write.effect for write in (*would, *did)} - {""})
+    if effect and effect not in names:
+        found = ", ".join(names) or "none at all"
+        raise MisuseError(reason=f"no effect {effect!r} in run {run_id} or what it is compared with; there: {found}")
+    return [name for name in names if effect and name != effect]
 
 
 def _of_effect(writes: Sequence[Write], effect: str, *, but_unnamed: bool = False) -> list[Write]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from milepost.config import WatchConfig
@@ -57,24 +57,18 @@ def may_start(tries: Tries | None, config: WatchConfig, now: datetime) -> bool:
 def started(tries: Tries | None, seen: Seen, config: WatchConfig, now: datetime) -> Tries:
     """Count a start; what was brought since the last one begins the row anew."""
     count = 1 if tries is None or seen.brought > tries.brought else tries.count + 1
-    next_at = format_time(now + wait(count, config))
-    return Tries(count, next_at, seen.word, seen.head_seq, seen.token, seen.brought)
+    return _tries(count, seen, config, now, settled=False)
 
 
 def ended_badly(tries: Tries, seen: Seen, config: WatchConfig, now: datetime) -> Tries:
     """Note how a start ended that brought no orderly end: the wait counts from here."""
     count = 1 if seen.brought > tries.brought else tries.count
+    return _tries(count, seen, config, now, settled=True)
+
+
+def _tries(count: int, seen: Seen, config: WatchConfig, now: datetime, *, settled: bool) -> Tries:
     next_at = format_time(now + wait(count, config))
-    return replace(
-        tries,
-        count=count,
-        next_at=next_at,
-        word=seen.word,
-        head_seq=seen.head_seq,
-        token=seen.token,
-        brought=seen.brought,
-        settled=True,
-    )
+    return Tries(count, next_at, seen.word, seen.head_seq, seen.token, seen.brought, settled)
 
 
 def wait(count: int, config: WatchConfig) -> timedelta:
