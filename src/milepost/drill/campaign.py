@@ -21,7 +21,7 @@ from milepost.drill.compare import fields
 from milepost.drill.outcome import Outcome, Report, Verdict
 from milepost.drill.provider import running
 from milepost.drill.starter import Starter, Stuck
-from milepost.drill.undisturbed import Reference, Seen, refer, undisturbed
+from milepost.drill.undisturbed import Reference, refer, undisturbed
 from milepost.drill.world import Broken, Drilled, World
 from milepost.errors import MilepostError, MisuseError
 
@@ -61,7 +61,7 @@ def _started(stack: ExitStack, drilled: Drilled, wanted: Wanted) -> Starter:
 
 
 def _referred(worlds: Worlds, starters: Sequence[Starter], wanted: Wanted, report: Report) -> Reference:
-    def seen(starter: Starter) -> Seen:
+    def seen(starter: Starter) -> Reference:
         try:
             with worlds.fresh(starter) as world:
                 return undisturbed(world)

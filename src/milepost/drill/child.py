@@ -21,7 +21,7 @@ from typing import Any
 from milepost.api import AsyncTask, Task
 from milepost.drill.approvals import approved
 from milepost.drill.moment import MovedClock
-from milepost.drill.named import from_json, load
+from milepost.drill.named import Named, load
 from milepost.drill.order import RUN_ID, Order
 from milepost.drill.sends import RETRY_AFTER_S, Sends
 from milepost.drill.watch import Watch
@@ -44,7 +44,7 @@ def carry_out(order: Order, ready: int = -1, over: int = -1) -> int:
         if order.do == "run":
             return _run(order, told)
         if order.do == "observe":
-            told["observed"] = _plain(_awaited(load_named(order.function)()))
+            told["observed"] = _plain(_awaited(_loaded(order.function)()))
         else:
             _keep(order, ready, over)
         return 0
@@ -75,8 +75,7 @@ def _tell(path: str, told: Mapping[str, Any]) -> None:
     os.replace(new, path)
 
 
-def load_named(data: Mapping[str, str] | None) -> Any:
-    what = from_json(data)
+def _loaded(what: Named | None) -> Any:
     assert what is not None
     return load(what)
 
@@ -97,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def _run(order: Order, told: dict[str, Any]) -> int:
-    named: Task[..., Any] | AsyncTask[..., Any] = load_named(order.task)
+    named: Task[..., Any] | AsyncTask[..., Any] = _loaded(order.task)
     task = type(named)(replace(named.spec, shadow_first=0))  # in the drill's world nobody is promoted
     if order.versions:
         task = _of_another_version(task)
@@ -201,8 +200,8 @@ def _keep(order: Order, ready: int, over: int) -> None:
     """Set the world up, say which environment its processes get, stay until the world is over, tear it down."""
     with ExitStack() as stack:
         if order.teardown is not None:
-            stack.callback(load_named(order.teardown))
-        made = load_named(order.function)() if order.function is not None else None
+            stack.callback(load(order.teardown))
+        made = load(order.function)() if order.function is not None else None
         if isinstance(made, AbstractContextManager):
             made = stack.enter_context(made)
         environ = {str(name): str(value) for name, value in (made or {}).items()}
@@ -213,7 +212,7 @@ def _keep(order: Order, ready: int, over: int) -> None:
 
 def main() -> None:
     """Carry out one order given as JSON, for those who want to look at one process: `child.py ORDER.json`."""
-    order = Order(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    order = Order.of_json(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     sys.exit(carry_out(order))
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from milepost.drill.outcome import Outcome, Verdict
 from milepost.drill.points import Point
 from milepost.drill.standing import Books
 from milepost.drill.world import World, is_refusal
-from milepost.records.model import StepVerified, VersionsNoted
+from milepost.records.model import Record, StepVerified, VersionsNoted
 from milepost.runtime.opening import read_snapshot
 from milepost.runtime.verify import verify_run
+from milepost.stores.contract import StoredRecord
 from milepost.stores.sqlite.store import SqliteStore
 
 
@@ -38,11 +39,14 @@ class Checkpoint:
 
 def checkpoints(store: Path) -> list[Checkpoint]:
     """Return the checkpoints of the run in a store, in order; of a step done again the newest."""
-    with closing(SqliteStore(store, create=False)) as opened:
-        found = read_snapshot(opened, RUN_ID, None, every_chain=True).records
-    verified = [(line.seq, record) for line, record in found if isinstance(record, StepVerified)]
+    verified = [(line.seq, record) for line, record in _records(store) if isinstance(record, StepVerified)]
     newest = {record.path: (seq, record) for seq, record in verified}
     return [Checkpoint(seq, r.path, r.output.digest, r.output.where == "file") for seq, r in newest.values()]
+
+
+def _records(store: Path) -> Sequence[tuple[StoredRecord, Record]]:
+    with closing(SqliteStore(store, create=False)) as opened:
+        return read_snapshot(opened, RUN_ID, None, every_chain=True).records
 
 
 # ── a copy, damaged ─────────────────────────────────────────────────────────────────────────────────
@@ -73,18 +77,12 @@ def cut(store: Path, checkpoint: Checkpoint) -> None:
         db.execute("DELETE FROM journal WHERE seq >= ?", (checkpoint.seq,))
 
 
-class _sql:
-    """A connection of somebody who can write to the file; committed and closed at the end."""
-
-    def __init__(self, store: Path) -> None:
-        self._db = sqlite3.connect(store)
-
-    def __enter__(self) -> sqlite3.Connection:
-        return self._db
-
-    def __exit__(self, *_: object) -> None:
-        self._db.commit()
-        self._db.close()
+@contextmanager
+def _sql(store: Path) -> Iterator[sqlite3.Connection]:
+    """Connect as somebody who can write to the file; what was done is committed at the end."""
+    with closing(sqlite3.connect(store)) as db:
+        yield db
+        db.commit()
 
 
 DAMAGE: dict[str, Callable[[Path, Checkpoint], None]] = {"flip": flip, "missing": remove, "cut": cut}
@@ -130,7 +128,7 @@ def sources(store: Path, here: str) -> list[dict[str, Any]]:
     """Return the descriptors of everything the run in a store read."""
     found: dict[str, dict[str, Any]] = {}
     with closing(SqliteStore(store, create=False)) as opened:
-        books = Books(opened, RUN_ID, here)
+        books = Books(opened, here)
         for record in books.records:
             for entry in books.value(getattr(record, "sources", None)) or []:
                 if entry["role"] == "read":
@@ -167,6 +165,4 @@ def changed_versions(world: World, stop: Point) -> Outcome:
 
 
 def _noted(store: Path) -> Sequence[str]:
-    with closing(SqliteStore(store, create=False)) as opened:
-        found = read_snapshot(opened, RUN_ID, None, every_chain=True).records
-    return [record.what or "the task" for _, record in found if isinstance(record, VersionsNoted)]
+    return [record.what or "the task" for _, record in _records(store) if isinstance(record, VersionsNoted)]

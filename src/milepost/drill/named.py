@@ -6,8 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,9 +21,6 @@ class Named:
     module: str
     file: str
     name: str
-
-    def to_json(self) -> dict[str, str]:
-        return asdict(self)
 
 
 def named(thing: Any, what: str) -> Named:
@@ -69,10 +65,6 @@ def _place(place: str) -> tuple[str, str]:
     if file is None:
         raise ImportError(f"{place} has no file")
     return place, file
-
-
-def from_json(data: Mapping[str, str] | None) -> Named | None:
-    return Named(**data) if data else None
 
 
 def load(what: Named) -> Any:

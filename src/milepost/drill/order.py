@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from milepost.drill.named import Named
+
 RUN_ID = "drill"
 KILLED = -9
 STUCK = 98
@@ -23,10 +25,10 @@ class Order:
     environ: Mapping[str, str]
     told: str  # file for what it has to tell
     output: str  # file for what the user's code prints
-    task: Mapping[str, str] | None = None
+    task: Named | None = None
     inputs: str = "{}"  # JSON object, as the task's arguments are recorded
-    function: Mapping[str, str] | None = None  # observe, or setup
-    teardown: Mapping[str, str] | None = None
+    function: Named | None = None  # observe, or setup
+    teardown: Named | None = None
     clock: str | None = None  # file; None: real time
     sends: str | None = None  # file in which each send is noted
     fault: Mapping[str, str] | None = None  # {"kind", "path"}: what befalls the first send of an effect
@@ -39,6 +41,12 @@ class Order:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> Order:
+        """Read it where it is carried out."""
+        names = {name: Named(**data[name]) for name in ("task", "function", "teardown") if data.get(name)}
+        return cls(**{**data, **names})
 
 
 @dataclass(frozen=True, slots=True)

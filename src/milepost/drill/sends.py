@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,8 @@ from milepost.protocol.spec import EffectSpec
 from milepost.runtime.scope import RuntimeCall
 
 RETRY_AFTER_S = 30.0
-FAULTS = {
-    "lost": "the answer is lost after the provider accepted",
-    "timeout": "the call never arrives and times out",
-    "busy": "the provider says 429, come back in 30 s",
-}
+FAULTS = ("lost", "timeout", "busy")
+"""Kinds of trials in which a send goes wrong; `outcome.KINDS` says how."""
 
 
 class Sends:
@@ -33,29 +31,17 @@ class Sends:
         self._notes, self._fault, self._path, self._retry_after_s = notes, fault, path, retry_after_s
 
     def __call__(self, call: RuntimeCall) -> Callable[..., Any]:
-        return self._awaited(call) if call.spec.is_async else self._called(call)
+        function = call.spec.function
 
-    def _called(self, call: RuntimeCall) -> Callable[..., Any]:
-        @wraps(call.spec.function)
         def send(*args: Any, **kwargs: Any) -> Any:
-            fault = self._befalls(call)
-            self._before(call, args, fault)
-            value = call.spec.function(*args, **kwargs)
-            self._after(call, args, value, fault)
-            return value
+            fault = self._before(call, args)
+            return self._after(call, args, function(*args, **kwargs), fault)
 
-        return send
+        async def send_awaited(*args: Any, **kwargs: Any) -> Any:
+            fault = self._before(call, args)
+            return self._after(call, args, await function(*args, **kwargs), fault)
 
-    def _awaited(self, call: RuntimeCall) -> Callable[..., Any]:
-        @wraps(call.spec.function)
-        async def send(*args: Any, **kwargs: Any) -> Any:
-            fault = self._befalls(call)
-            self._before(call, args, fault)
-            value = await call.spec.function(*args, **kwargs)
-            self._after(call, args, value, fault)
-            return value
-
-        return send
+        return wraps(function)(send_awaited if call.spec.is_async else send)
 
     def _befalls(self, call: RuntimeCall) -> str | None:
         """Return the fault of this send: the effect's first one only, whichever process makes it."""
@@ -67,23 +53,27 @@ class Sends:
             return None
         return self._fault
 
-    def _before(self, call: RuntimeCall, args: tuple[Any, ...], fault: str | None) -> None:
+    def _before(self, call: RuntimeCall, args: tuple[Any, ...]) -> str | None:
+        """Return what befalls a send after its call, if anything does. Raises: what befalls it instead of its call."""
+        fault = self._befalls(call)
+        if fault not in ("timeout", "busy"):
+            return fault
+        self._note(Send(call.path, str(args[0]), "raised", call.spec.lookup is not None))
         if fault == "timeout":
-            self._note(Send(call.path, str(args[0]), "raised", call.spec.lookup is not None))
             raise _retried(call.spec, TimeoutError("drill: no answer in time"))
-        if fault == "busy":
-            self._note(Send(call.path, str(args[0]), "raised", call.spec.lookup is not None))
-            raise _turned_away(call.spec, self._retry_after_s)
+        raise _turned_away(call.spec, self._retry_after_s)
 
-    def _after(self, call: RuntimeCall, args: tuple[Any, ...], value: Any, fault: str | None) -> None:
+    def _after(self, call: RuntimeCall, args: tuple[Any, ...], value: Any, fault: str | None) -> Any:
+        """Note a send that was answered; return its answer, or raise as if it was lost."""
         result, ref = _encoded(call.spec, value)
         self._note(Send(call.path, str(args[0]), "returned", call.spec.lookup is not None, result, ref))
         if fault == "lost":
             raise _retried(call.spec, ConnectionError("drill: the answer was lost"))
+        return value
 
     def _note(self, send: Send) -> None:
         """Crash: the send is noted, or was not made: nothing dies between the provider's answer and this line."""
-        line = json.dumps({name: getattr(send, name) for name in Send.__dataclass_fields__}) + "\n"
+        line = json.dumps(asdict(send)) + "\n"
         descriptor = os.open(self._notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, line.encode("utf-8"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from milepost.drill.order import RUN_ID
 from milepost.errors import MilepostError
 from milepost.records.canonical import digest
 from milepost.records.model import (
@@ -24,7 +25,7 @@ from milepost.records.model import (
     StepVerified,
 )
 from milepost.runtime.keeping import Artifacts
-from milepost.runtime.opening import Opened, read_snapshot
+from milepost.runtime.opening import read_snapshot
 from milepost.runtime.verify import verify_run
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -59,16 +60,13 @@ class Standing:
 class Books:
     """Reads one run's journal and artifacts. `here` is the world's folder, which no value may depend on."""
 
-    def __init__(self, store: SqliteStore, run_id: str, here: str) -> None:
-        self.opened: Opened = read_snapshot(store, run_id, None, every_chain=True)
-        if self.opened.refusal is not None:
-            raise self.opened.refusal
-        self._artifacts = Artifacts(store, run_id, snapshot=self.opened.snapshot)
+    def __init__(self, store: SqliteStore, here: str) -> None:
+        opened = read_snapshot(store, RUN_ID, None, every_chain=True)
+        if opened.refusal is not None:
+            raise opened.refusal
+        self.records = [record for _, record in opened.records]
+        self._artifacts = Artifacts(store, RUN_ID, snapshot=opened.snapshot)
         self._here = json.dumps(here)[1:-1]
-
-    @property
-    def records(self) -> list[Record]:
-        return [record for _, record in self.opened.records]
 
     def value(self, pointer: Pointer | None) -> Any:
         """Return an artifact as JSON data, the world's folder written as $WORLD; bytes by their digest."""
@@ -127,11 +125,11 @@ def applied(records: Iterable[Record]) -> Iterator[OutcomeRecorded]:
     return (r for r in records if isinstance(r, OutcomeRecorded) and r.outcome == Outcome.APPLIED)
 
 
-def read_standing(store: Path, state: Path, run_id: str, here: str, result: Any, world: Any) -> Standing:
-    """Return what stands in a store at the end of a run. Raises: RefusedError when it cannot be trusted."""
+def read_standing(store: Path, state: Path, here: str, result: Any, world: Any) -> Standing:
+    """Return what stands in a store at the end of its run. Raises: RefusedError when it cannot be trusted."""
     with closing(SqliteStore(store, create=False)) as opened:
-        books = Books(opened, run_id, here)
-        verdicts = verify_run(opened, run_id, None, {"XDG_STATE_HOME": str(state)})
+        books = Books(opened, here)
+        verdicts = verify_run(opened, RUN_ID, None, {"XDG_STATE_HOME": str(state)})
         return Standing(
             result=_everywhere(result, here),
             steps=books.steps(),
@@ -168,13 +166,13 @@ def _started_again(records: Iterable[Record]) -> Iterator[str]:
             yield record.path
 
 
-def newest_record(store: Path, run_id: str) -> str:
-    """Say which record a run ends with: `record 12, step_verified match`."""
+def newest_record(store: Path) -> str:
+    """Say which record the run ends with: `record 12, step_verified match`."""
     if not store.exists():
         return "before there was a store"
     try:
         with closing(SqliteStore(store, create=False)) as opened:
-            records = opened.records(run_id)
+            records = opened.records(RUN_ID)
     except MilepostError as error:
         return str(error)
     if not records:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from milepost.drill.named import Named
@@ -41,7 +42,7 @@ class Starter:
             start_new_session=True,  # Ctrl-C reaches the drill, which then ends this in order
         )
         self._unread = b""
-        self._tell("warm_up", modules=[module.to_json() for module in modules])
+        self._tell("warm_up", modules=[asdict(module) for module in modules])
         self._is_warm = False
 
     def start(self, order: Order) -> int:

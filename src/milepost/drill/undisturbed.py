@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from milepost.drill.compare import Field, returned, unstable, unsteady_calls
@@ -29,29 +29,18 @@ SAID_MAX = 400
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The undisturbed run everything is compared with."""
+    """One undisturbed run, and how the others are compared with it."""
 
     standing: Standing
     points: Sequence[Point]
     sends: Mapping[str, int]  # effect -> how often the provider answered
-    ignored: Sequence[Field] = ()
+    side_effects: Sequence[SideEffect] = ()
     checkpoints: Sequence[Checkpoint] = ()
     sources: Sequence[dict[str, Any]] = ()
+    ignored: Sequence[Field] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One undisturbed run."""
-
-    standing: Standing
-    points: list[Point]
-    sends: dict[str, int]
-    side_effects: list[SideEffect]
-    checkpoints: list[Checkpoint]
-    sources: list[dict[str, Any]]
-
-
-def undisturbed(world: World) -> Seen:
+def undisturbed(world: World) -> Reference:
     """Run the task in a world to its end. Raises: MisuseError when it has none; Broken."""
     notes, watched = world.base / "points", world.base / "watched"
     told = world.run({"MILEPOST_CRASH_LOG": str(notes)}, watch=str(watched), own=(str(world.base),))
@@ -61,7 +50,7 @@ def undisturbed(world: World) -> Seen:
         )
     standing = world.standing(told)
     noted = watched.read_text(encoding="utf-8").splitlines()
-    return Seen(
+    return Reference(
         standing,
         passed(notes.read_text(encoding="utf-8").splitlines()),
         returned(world.sends()),
@@ -76,7 +65,9 @@ def _in_a_line(said: str) -> str:
     return line if len(line) <= SAID_MAX else f"{line[: SAID_MAX - 1]}…"
 
 
-def refer(one: Seen, other: Seen, ignored: Sequence[Field], allowed: Sequence[str], report: Report) -> Reference:
+def refer(
+    one: Reference, other: Reference, ignored: Sequence[Field], allowed: Sequence[str], report: Report
+) -> Reference:
     """Enter in the report what two undisturbed runs tell; return what to compare with."""
     loose = unstable(one.standing, other.standing, ignored)
     report.not_compared = [f"{field.section}{field.path}" for field in loose]
@@ -84,7 +75,7 @@ def refer(one: Seen, other: Seen, ignored: Sequence[Field], allowed: Sequence[st
     report.side_effects = [effect for effect in one.side_effects if not _is_declared(effect, one.standing, allowed)]
     report.step_count, report.effect_count = len(one.standing.steps), len(one.standing.effects)
     report.point_count = len(one.points)
-    return Reference(one.standing, one.points, one.sends, [*ignored, *loose], one.checkpoints, one.sources)
+    return replace(one, ignored=[*ignored, *loose])
 
 
 def _is_declared(effect: SideEffect, standing: Standing, allowed: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ import sysconfig
 from contextlib import suppress
 from typing import Any
 
-from milepost.drill.child import carry_out
+from milepost.drill.child import BROKEN, carry_out
 from milepost.drill.named import Named, load
 from milepost.drill.order import Order
 
@@ -58,11 +58,11 @@ class Warm:
 
     def _become(self, order: dict[str, Any], told: int, waits: int, ours: tuple[int, ...]) -> None:
         """Be the forked process; never returns."""
-        status = 99
+        status = BROKEN
         try:
             for descriptor in (*self._kept.values(), *ours):
                 os.close(descriptor)
-            status = carry_out(Order(**order), told, waits)
+            status = carry_out(Order.of_json(order), told, waits)
             sys.stdout.flush()
             sys.stderr.flush()
         finally:

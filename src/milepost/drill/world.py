@@ -99,7 +99,7 @@ class World:
 
     def _set_up(self) -> None:
         """Start the process that keeps the world's setup alive. Raises: Broken."""
-        order = self.order("keep", function=_json(self.drilled.setup), teardown=_json(self.drilled.teardown))
+        order = self.order("keep", function=self.drilled.setup, teardown=self.drilled.teardown)
         pid = self.starter.start(order)  # returns when it is set up, or ended
         found = read_told(Path(order.told), 0)
         if "environ" not in found.data:
@@ -126,7 +126,7 @@ class World:
             environ={**self._environ, **own, **(environ or {})},
             told=str(self.base / f"told-{self._started}"),
             output=str(self.base / "output"),
-            task=self.drilled.task.to_json(),
+            task=self.drilled.task,
             inputs=self.drilled.inputs,
             sends=str(self.sends_file),
             clock=None if self.drilled.real_time else str(self.base / "clock"),
@@ -195,7 +195,7 @@ class World:
         """Return what `observe` sees of the outside now, None without one. Raises: Broken."""
         if self.drilled.observe is None:
             return None
-        told = self.carry_out(self.order("observe", function=_json(self.drilled.observe)))
+        told = self.carry_out(self.order("observe", function=self.drilled.observe))
         if told.status != 0:
             raise Broken(f"observe failed: {told.said}")
         return told.data["observed"]
@@ -203,10 +203,10 @@ class World:
     def standing(self, told: Told) -> Standing:
         """Return what stands at the end. Raises: Broken, RefusedError."""
         here = str(self.folder)
-        return read_standing(self.store, self.state, RUN_ID, here, told.data.get("result"), self.observed())
+        return read_standing(self.store, self.state, here, told.data.get("result"), self.observed())
 
     def newest_record(self) -> str:
-        return newest_record(self.store, RUN_ID)
+        return newest_record(self.store)
 
     def move_time(self, seconds: float) -> None:
         MovedClock(self.base / "clock").move(timedelta(seconds=seconds))
@@ -236,10 +236,6 @@ def _made(to: Path) -> Path:
             place = to.with_name(f"{to.name}-{next(numbers)}")
         else:
             return place
-
-
-def _json(what: Named | None) -> dict[str, str] | None:
-    return what.to_json() if what is not None else None
 
 
 def is_refusal(told: Told) -> bool:
