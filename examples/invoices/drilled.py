@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +15,8 @@ from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
-from invoices.world import LOCAL_MODEL, start_world
+from invoices.world import lay_out, start_world
 
-MONTH = Path(__file__).parent / "month"
 MAILS = int(os.environ.get("INVOICES_DRILL_MAILS", "5"))
 
 
@@ -28,20 +26,9 @@ def month() -> Iterator[dict[str, str]]:
 
     Crash: the world's processes end with the process that started them.
     """
-    Path("mail").mkdir()
-    for mail in sorted((MONTH / "mail").iterdir())[:MAILS]:
-        shutil.copy(mail, Path("mail", mail.name))
-    shutil.copy(MONTH / "orders.sqlite", "orders.sqlite")
+    lay_out(Path(), MAILS)
     with start_world(Path("outside")) as world:
-        yield {
-            **world.environment(),
-            "INVOICES_ACCOUNTING_URL": world.accounting_url,
-            "INVOICES_SMTP": f"{world.smtp_host}:{world.smtp_port}",
-            "INVOICES_SENT": str(world.sent.absolute()),
-            "INVOICES_MODEL": LOCAL_MODEL,
-            "INVOICES_SETTLE_S": "1",
-            "INVOICES_AT_ONCE": "1",
-        }
+        yield {**world.environment(), "INVOICES_SETTLE_S": "1", "INVOICES_AT_ONCE": "1"}
 
 
 def outside() -> dict[str, Any]:

@@ -8,12 +8,12 @@ an `Invoice` or refused, and never acted upon.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -57,10 +57,9 @@ class BadAnswer(OutsideError):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What the model read, its answer word for word, and what it took; `cost` in USD, None where no price is known."""
+    """What the model read, and what it took; `cost` in USD, None where no price is known."""
 
     invoice: Invoice
-    invoice_json: str
     input_tokens: int
     output_tokens: int
     cost: Decimal | None
@@ -76,11 +75,9 @@ def extract_with_model(text: str, *, model: str, source: str = "") -> ModelAnswe
     """
     if len(text) > TEXT_CHARACTERS_MAX:
         raise BadAnswer(where=source or model, found=f"{len(text)} characters, over {TEXT_CHARACTERS_MAX}")
-    wire = _wire_for(model)
-    said, input_tokens, output_tokens = wire.ask(model, _prompt(text))
+    said, input_tokens, output_tokens = _wire_for(model)(model, _prompt(text))
     return ModelAnswer(
         invoice=read_answer(said, where=f"{model} on {source or 'the text'}", source=source),
-        invoice_json=said,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         cost=cost_of(model, input_tokens, output_tokens),
@@ -108,53 +105,44 @@ def _prompt(text: str) -> str:
 # the two wire formats
 
 
-class _Anthropic:
-    """Anthropic's Messages format, version 2023-06-01."""
-
-    version: ClassVar[str] = "2023-06-01"
-
-    def ask(self, model: str, prompt: str) -> tuple[str, int, int]:
-        url = os.environ.get("ANTHROPIC_BASE_URL", ANTHROPIC_URL).rstrip("/") + "/v1/messages"
-        headers = {"x-api-key": os.environ["ANTHROPIC_API_KEY"], "anthropic-version": self.version}
-        answer = _post(
-            url,
-            headers,
-            {
-                "model": model,
-                "max_tokens": ANSWER_TOKENS_MAX,
-                "system": INSTRUCTIONS,
-                "messages": [{"role": "user", "content": prompt}],
-            },
-        )
-        try:
-            text = "".join(part["text"] for part in answer["content"] if part["type"] == "text")
-            return text, int(answer["usage"]["input_tokens"]), int(answer["usage"]["output_tokens"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadAnswer(where=url, found=f"an answer without {error}") from error
+Said = tuple[str, int, int]
+"""A model's answer, and its tokens in and out."""
 
 
-class _OpenAI:
-    """OpenAI's chat-completions format, which many other providers speak too."""
+def _ask_anthropic(model: str, prompt: str) -> Said:
+    """Ask in Anthropic's Messages format, version 2023-06-01."""
+    url = os.environ.get("ANTHROPIC_BASE_URL", ANTHROPIC_URL).rstrip("/") + "/v1/messages"
+    headers = {"x-api-key": os.environ["ANTHROPIC_API_KEY"], "anthropic-version": "2023-06-01"}
+    messages = [{"role": "user", "content": prompt}]
+    body = {"model": model, "max_tokens": ANSWER_TOKENS_MAX, "system": INSTRUCTIONS, "messages": messages}
+    answer = _post(url, headers, body)
+    try:
+        text = "".join(part["text"] for part in answer["content"] if part["type"] == "text")
+        return text, int(answer["usage"]["input_tokens"]), int(answer["usage"]["output_tokens"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadAnswer(where=url, found=f"an answer without {error}") from error
 
-    def ask(self, model: str, prompt: str) -> tuple[str, int, int]:
-        url = os.environ.get("OPENAI_BASE_URL", OPENAI_URL).rstrip("/") + "/chat/completions"
-        headers = {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
-        messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": prompt}]
-        answer = _post(url, headers, {"model": model, "messages": messages})
-        try:
-            text = str(answer["choices"][0]["message"]["content"])
-            return text, int(answer["usage"]["prompt_tokens"]), int(answer["usage"]["completion_tokens"])
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise BadAnswer(where=url, found=f"an answer without {error}") from error
+
+def _ask_openai(model: str, prompt: str) -> Said:
+    """Ask in OpenAI's chat-completions format, which many other providers speak too."""
+    url = os.environ.get("OPENAI_BASE_URL", OPENAI_URL).rstrip("/") + "/chat/completions"
+    headers = {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
+    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": prompt}]
+    answer = _post(url, headers, {"model": model, "messages": messages})
+    try:
+        text = str(answer["choices"][0]["message"]["content"])
+        return text, int(answer["usage"]["prompt_tokens"]), int(answer["usage"]["completion_tokens"])
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise BadAnswer(where=url, found=f"an answer without {error}") from error
 
 
-def _wire_for(model: str) -> _Anthropic | _OpenAI:
+def _wire_for(model: str) -> Callable[[str, str], Said]:
     anthropic, openai = os.environ.get("ANTHROPIC_API_KEY"), os.environ.get("OPENAI_API_KEY")
     if not anthropic and not openai:
         raise ModelUnavailable(where=model, found="neither ANTHROPIC_API_KEY nor OPENAI_API_KEY set")
     if openai and (not anthropic or model.startswith(("gpt-", "o1", "o3", "o4"))):
-        return _OpenAI()
-    return _Anthropic()
+        return _ask_openai
+    return _ask_anthropic
 
 
 def _post(url: str, headers: Mapping[str, str], body: Mapping[str, object]) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from invoices.matching import Discrepancy, Kind, Reading
+from invoices.matching import Discrepancy, Reading
 from invoices.model import Invoice, InvoiceFormat
 
 
@@ -44,7 +43,3 @@ class Report:
         invoices = [reading.found for reading in readings if isinstance(reading.found, Invoice)]
         by_model = sum(invoice.format is InvoiceFormat.MODEL for invoice in invoices)
         return cls(month, len(readings), len(invoices), by_model, posted, mails)
-
-    def by_kind(self) -> Counter[Kind]:
-        """Count the discrepancies of each kind."""
-        return Counter(posted.discrepancy.kind for posted in self.posted)

@@ -7,7 +7,6 @@ witness stays in the stage's folder. Called by `__main__` and by the demo's test
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,10 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from invoices.world import LOCAL_MODEL, World, start_world
+from invoices.world import World, lay_out, start_world
 
 INVOICES = Path(__file__).resolve().parents[1]
-MONTH = INVOICES / "month"
 TARGET = f"{INVOICES / 'reconcile.py'}:reconcile"
 RUN = "2026-10"
 SETTLE_S = "1"
@@ -70,10 +68,6 @@ class Stage:
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),
             "XDG_STATE_HOME": str(self.folder / "state"),
             "MILEPOST_STORE": str(self.store),
-            "INVOICES_ACCOUNTING_URL": self.world.accounting_url,
-            "INVOICES_SMTP": f"{self.world.smtp_host}:{self.world.smtp_port}",
-            "INVOICES_SENT": str(self.world.sent),
-            "INVOICES_MODEL": LOCAL_MODEL,
             "INVOICES_SETTLE_S": os.environ.get("INVOICES_SETTLE_S", SETTLE_S),
             # One at a time: then the n-th attachment, call or mail is the same one in every process.
             "INVOICES_AT_ONCE": "1",
@@ -117,9 +111,6 @@ def staged(name: str, folder: Path, invoice_count: int) -> Iterator[Stage]:
 
     Crash: a folder without a run; nobody goes on from it.
     """
-    (folder / "mail").mkdir(parents=True)
-    for mail in sorted((MONTH / "mail").iterdir())[:invoice_count]:
-        shutil.copy(mail, folder / "mail" / mail.name)
-    shutil.copy(MONTH / "orders.sqlite", folder / "orders.sqlite")
+    lay_out(folder, invoice_count)
     with start_world(folder / "world") as world:
         yield Stage(name, folder, world)

@@ -13,7 +13,6 @@ class Supplier:
     short: str
     name: str
     vat_id: str
-    country: str
     currency: str
 
     @property
@@ -37,18 +36,18 @@ BUYER_VAT_ID = "IE6388047V"
 BUYER_ADDRESS = "invoices@northgate-parts.example"
 
 SUPPLIERS = (
-    Supplier("ARDEN", "Arden Bearings GmbH", "DE811193231", "DE", "EUR"),
-    Supplier("BRIXI", "Brixia Fluidtech S.r.l.", "IT01234567897", "IT", "EUR"),
-    Supplier("COMET", "Comète Transmissions SARL", "FR40303265045", "FR", "EUR"),
-    Supplier("DELTA", "Delta Seals B.V.", "NL004495445B01", "NL", "EUR"),
-    Supplier("ELBER", "Elberfelder Schrauben KG", "DE136695976", "DE", "EUR"),
-    Supplier("FJORD", "Fjord Hydraulikk AS", "NO977074010MVA", "NO", "NOK"),
-    Supplier("GORSK", "Górska Elektronika sp. z o.o.", "PL5260001246", "PL", "PLN"),
-    Supplier("HALDE", "Haldenrad Antriebe GmbH", "ATU13585627", "AT", "EUR"),
-    Supplier("IBERO", "Ibero Correas S.A.", "ESA13585625", "ES", "EUR"),
-    Supplier("JUTLA", "Jutland Sensors ApS", "DK13585628", "DK", "DKK"),
-    Supplier("KARST", "Karst Filtration d.o.o.", "SI15012557", "SI", "EUR"),
-    Supplier("LUMEN", "Lumen & Söhne Leuchten GmbH", "DE129273398", "DE", "EUR"),
+    Supplier("ARDEN", "Arden Bearings GmbH", "DE811193231", "EUR"),
+    Supplier("BRIXI", "Brixia Fluidtech S.r.l.", "IT01234567897", "EUR"),
+    Supplier("COMET", "Comète Transmissions SARL", "FR40303265045", "EUR"),
+    Supplier("DELTA", "Delta Seals B.V.", "NL004495445B01", "EUR"),
+    Supplier("ELBER", "Elberfelder Schrauben KG", "DE136695976", "EUR"),
+    Supplier("FJORD", "Fjord Hydraulikk AS", "NO977074010MVA", "NOK"),
+    Supplier("GORSK", "Górska Elektronika sp. z o.o.", "PL5260001246", "PLN"),
+    Supplier("HALDE", "Haldenrad Antriebe GmbH", "ATU13585627", "EUR"),
+    Supplier("IBERO", "Ibero Correas S.A.", "ESA13585625", "EUR"),
+    Supplier("JUTLA", "Jutland Sensors ApS", "DK13585628", "DKK"),
+    Supplier("KARST", "Karst Filtration d.o.o.", "SI15012557", "EUR"),
+    Supplier("LUMEN", "Lumen & Söhne Leuchten GmbH", "DE129273398", "EUR"),
 )
 
 PARTS = tuple(

@@ -39,49 +39,26 @@ def _without_totals(invoice: Invoice) -> bytes:
     return whole[:start] + whole[end + len(b"</cac:LegalMonetaryTotal>\n") :]
 
 
-def _with_doctype(document: bytes, doctype: bytes, entity: bytes) -> bytes:
+def _with_doctype(invoice: Invoice, doctype: bytes, entity: bytes) -> bytes:
+    document = ubl_bytes(invoice)
     number_at = document.index(b"<cbc:ID>") + len(b"<cbc:ID>")
     poisoned = document[:number_at] + entity + document[number_at:]
     return poisoned.replace(DECLARATION, DECLARATION + doctype, 1)
 
 
+def _as(suffix: str, content: Callable[[Invoice], bytes]) -> Callable[[Invoice], tuple[str, str, bytes]]:
+    return lambda good: (f"{good.number}.{suffix}", suffix, content(good))
+
+
 DAMAGES = (
-    Damage(
-        "truncated_xml",
-        ReasonCode.DAMAGED,
-        lambda good: (f"{good.number}.xml", "xml", cii_bytes(good)[:1800]),
-    ),
-    Damage(
-        "truncated_pdf",
-        ReasonCode.DAMAGED,
-        lambda good: (f"{good.number}.pdf", "pdf", facturx_bytes(good)[:900]),
-    ),
-    Damage(
-        "xxe",
-        ReasonCode.HOSTILE,
-        lambda good: (f"{good.number}.xml", "xml", _with_doctype(ubl_bytes(good), XXE, b"&taken;")),
-    ),
-    Damage(
-        "billion_laughs",
-        ReasonCode.HOSTILE,
-        lambda good: (f"{good.number}.xml", "xml", _with_doctype(ubl_bytes(good), LAUGHS, b"&l9;")),
-    ),
-    Damage(
-        "locked_pdf",
-        ReasonCode.ENCRYPTED,
-        lambda good: (f"{good.number}.pdf", "pdf", pdf_bytes(good, password="not told")),
-    ),
-    Damage(
-        "without_totals",
-        ReasonCode.INCOMPLETE,
-        lambda good: (f"{good.number}.xml", "xml", _without_totals(good)),
-    ),
-    Damage("web_page", ReasonCode.DAMAGED, lambda good: (f"{good.number}.xml", "xml", PAGE)),
-    Damage("empty_file", SkippedCode.EMPTY_ATTACHMENT, lambda good: (f"{good.number}.xml", "xml", b"")),
-    Damage(
-        "winmail",
-        SkippedCode.WINMAIL,
-        lambda _good: ("winmail.dat", "ms-tnef", b"\x78\x9f\x3e\x22" + bytes(60)),
-    ),
+    Damage("truncated_xml", ReasonCode.DAMAGED, _as("xml", lambda good: cii_bytes(good)[:1800])),
+    Damage("truncated_pdf", ReasonCode.DAMAGED, _as("pdf", lambda good: facturx_bytes(good)[:900])),
+    Damage("xxe", ReasonCode.HOSTILE, _as("xml", lambda good: _with_doctype(good, XXE, b"&taken;"))),
+    Damage("billion_laughs", ReasonCode.HOSTILE, _as("xml", lambda good: _with_doctype(good, LAUGHS, b"&l9;"))),
+    Damage("locked_pdf", ReasonCode.ENCRYPTED, _as("pdf", lambda good: pdf_bytes(good, password="not told"))),
+    Damage("without_totals", ReasonCode.INCOMPLETE, _as("xml", _without_totals)),
+    Damage("web_page", ReasonCode.DAMAGED, _as("xml", lambda _good: PAGE)),
+    Damage("empty_file", SkippedCode.EMPTY_ATTACHMENT, _as("xml", lambda _good: b"")),
+    Damage("winmail", SkippedCode.WINMAIL, lambda _good: ("winmail.dat", "ms-tnef", b"\x78\x9f\x3e\x22" + bytes(60))),
     Damage("no_attachment", SkippedCode.NO_ATTACHMENT, None),
 )

@@ -4,7 +4,6 @@
 a value. Knows no task, no order and no network.
 """
 
-from ..model import NeedsModel, Unreadable
 from .reading import read_invoice
 
-__all__ = ["NeedsModel", "Unreadable", "read_invoice"]
+__all__ = ["read_invoice"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -20,12 +21,13 @@ from typing import Any
 
 from invoices.world.behaviour import CHARACTERS, Behaviour, Lookup
 
-__all__ = ["CHARACTERS", "LOCAL_MODEL", "Behaviour", "Lookup", "World", "WorldNotReady", "start_world"]
+__all__ = ["CHARACTERS", "MONTH", "Behaviour", "Lookup", "World", "WorldNotReady", "lay_out", "start_world"]
 
 READY_S_MAX = 60.0
 STOP_S_MAX = 10.0
 ANSWER_S_MAX = 30.0
 LOCAL_MODEL = "local-rules"
+MONTH = Path(__file__).resolve().parents[1] / "month"
 
 
 class WorldNotReady(Exception):
@@ -71,8 +73,15 @@ class World:
         return [path.read_bytes() for path in sorted(paths, key=lambda path: path.name)]
 
     def environment(self) -> dict[str, str]:
-        """Give the variables that make `extraction` use this world's model instead of a real one."""
-        return {"ANTHROPIC_BASE_URL": self.model_url, "ANTHROPIC_API_KEY": LOCAL_MODEL}
+        """Give the variables that make the task use this world, and its model instead of a real one."""
+        return {
+            "INVOICES_ACCOUNTING_URL": self.accounting_url,
+            "INVOICES_SMTP": f"{self.smtp_host}:{self.smtp_port}",
+            "INVOICES_SENT": str(self.sent.absolute()),
+            "INVOICES_MODEL": LOCAL_MODEL,
+            "ANTHROPIC_BASE_URL": self.model_url,
+            "ANTHROPIC_API_KEY": LOCAL_MODEL,
+        }
 
     def _ask(self, method: str, url: str, document: object = None) -> dict[str, Any]:
         content = None if document is None else json.dumps(document).encode()
@@ -81,6 +90,14 @@ class World:
         with opener.open(urllib.request.Request(url, content, method=method), timeout=ANSWER_S_MAX) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
+
+
+def lay_out(folder: Path, mail_count: int) -> None:
+    """Put the first mails of the carried month and its orders into a folder. Crash: a part of them."""
+    (folder / "mail").mkdir(parents=True)
+    for mail in sorted((MONTH / "mail").iterdir())[:mail_count]:
+        shutil.copy(mail, folder / "mail" / mail.name)
+    shutil.copy(MONTH / "orders.sqlite", folder / "orders.sqlite")
 
 
 @contextmanager

@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 from invoices.accounting import post_exception
 from invoices.demo.journal import read_journal, tokens_of
-from invoices.demo.stage import MONTH, RUN, TARGET, Stage, staged
+from invoices.demo.stage import RUN, TARGET, Stage, staged
 from invoices.mailbox import Attachment, Skipped, SkippedCode, collect
 from invoices.matching import Kind, Reading, discrepancies, every_unreadable_file_is_named, label_of
 from invoices.model import Invoice
 from invoices.notices import notices_of
 from invoices.orders import load_orders
 from invoices.parsing import read_invoice
+from invoices.world import MONTH
 from stages import milepost, report_of, truth_of
 
 COUNT = 200
