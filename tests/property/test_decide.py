@@ -123,7 +123,7 @@ def asked(s: Snapshot, at: str, kind: m.QuestionKind, path: str) -> m.QuestionAs
         "approvals": 1,
     }
     about["limit"] = ("cost", "resumes", "wall", "same_error")[s.record_count % 4]
-    question = ask(kind, run_id="r", number=s.record_count, at=at, path=path, sentence="?", about=about).question
+    question = ask(kind, s, run_id="r", at=at, path=path, sentence="?", about=about).question
     return replace(question, path=path or "post") if kind == m.QuestionKind.REQUEST_CHANGED else question
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from milepost.protocol.snapshot import Snapshot
-from milepost.protocol.state import ApprovalState, EffectState, StepState, settled_after
+from milepost.protocol.state import ApprovalState, EffectState, NewSend, StepState, settled_after
 from milepost.records.model import AnswerEntered, QuestionAsked, QuestionKind
 
 
@@ -34,7 +34,9 @@ def _request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
         state.accepted_request = digest
         return
     state.starts = 0
-    state.send_new = (digest, len(s.answered), q.question_id)  # what was applied stands until that request is sent
+    state.allowed_anew = NewSend(
+        digest, len(s.answered), q.question_id
+    )  # what was applied stands until that request is sent
 
 
 def _plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
@@ -81,7 +83,7 @@ def doubt_effects(s: Snapshot, *_: object) -> None:
     """There may have been sends that no record knows of, also of effects that were rejected before."""
     s.in_doubt = True
     for state in s.effects.values():
-        state.in_doubt = not state.finished or state.send_new is not None
+        state.in_doubt = not state.finished or state.allowed_anew is not None
 
 
 def _limit(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
@@ -90,13 +92,13 @@ def _limit(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
 
 def approval_asked(s: Snapshot, q: QuestionAsked) -> None:
     """Note an approval that is asked; it takes the place of what was answered before about the same call."""
-    _approvals(s, q)[q.path] = ApprovalState(q, s.record_count)
+    s.asked(q.about["when"])[q.path] = ApprovalState(q, s.record_count)
     s.declined.pop(q.path, None)
 
 
 def approval_given(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> bool:
     """Note one answer to an approval; say whether it is settled by now. Raises: KeyError when nobody asked."""
-    state = _approvals(s, q)[q.path]
+    state = s.asked(q.about["when"])[q.path]
     state.given.append(a)
     return settled_after(q, [answer.choice for answer in state.given]) > 0
 
@@ -109,15 +111,11 @@ def leave_unasked(s: Snapshot, path: str) -> None:
             s.approvals.pop(path, None)  # another send of it is asked about anew
 
 
-def _approvals(s: Snapshot, q: QuestionAsked) -> dict[str, ApprovalState]:
-    return s.reviews if q.about["when"] == "after" else s.approvals
-
-
 def _approval(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
     if a.choice == "redo":
         s.reopen(q.path)
     elif a.choice == "decline":
-        s.declined[q.path] = _approvals(s, q)[q.path]
+        s.declined[q.path] = s.asked(q.about["when"])[q.path]
     s.declined.pop(q.about.get("declined_as", ""), None)  # decided anew where it is called now
 
 

@@ -103,11 +103,7 @@ def ask_ahead(call: Call[Any], matter: Matter) -> Steps[None]:
 
 
 def _asked(call: Call[Any], when: str) -> ApprovalState | None:
-    return _all(call.snapshot, when).get(call.path)
-
-
-def _all(s: Snapshot, when: str) -> dict[str, ApprovalState]:
-    return s.approvals if when == "before" else s.reviews
+    return call.snapshot.asked(when).get(call.path)
 
 
 def _declined_elsewhere(call: Call[Any], when: str, exact: Exact | None) -> ApprovalState | None:
@@ -251,28 +247,30 @@ def binding(call: Call[Any], rule: Approving, request: str, order: int | None = 
     Sources are those of the steps that stand finished around the call, and what a person said to keep.
     """
     s = call.snapshot
-    sources: dict[str, Json] = {}
-    body = call.path
-    while body:
-        body = body_of(body)
-        for path in s.children.get(body, ()):
-            step = s.steps.get(path)
-            verified = step.verified if step is not None else None
-            if verified is None or verified.sources is None or step is None:
-                continue
-            if order is None or step.verified_order <= order:
-                sources[path] = verified.sources.digest
-    started = s.started
     return {
         "approval": rule.in_words(),
-        "inputs": started.inputs_fingerprint if started is not None else "",
+        "inputs": s.started.inputs_fingerprint if s.started is not None else "",
         "kept": _kept(s),
         "path": call.path,
         "request": request,
         "run": call.run_id,
-        "sources": sources,
+        "sources": _sources_around(s, call.path, order),
         "versions": dict(call.versions),
     }
+
+
+def _sources_around(s: Snapshot, path: str, order: int | None) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    body = path
+    while body:
+        body = body_of(body)
+        for near in s.children.get(body, ()):
+            step = s.steps.get(near)
+            if step is None or step.verified is None or step.verified.sources is None:
+                continue
+            if order is None or step.verified_order <= order:
+                found[near] = step.verified.sources.digest
+    return found
 
 
 def _kept(s: Snapshot) -> dict[str, Json]:
@@ -319,12 +317,12 @@ def _question(call: Call[Any], matter: Matter, why: list[str], now: Moment) -> S
     anew = f" Asked anew: {ended(listed(why, CHANGES_SAID))}" if why else ""
     return ask(
         QuestionKind.APPROVAL,
+        call.snapshot,
         run_id=call.run_id,
-        number=call.snapshot.record_count,
         at=now.text,
         path=call.path,
         sentence=ended(f"{matter.head}{f': {summary}' if summary else ''}") + anew,
-        evidence=(yield from keep_bytes(canonical(evidence), "application/json")),
+        evidence=(yield from keep_bytes(canonical(evidence))),
         about=about,
         without=matter.without,
     )

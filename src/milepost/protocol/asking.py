@@ -7,9 +7,11 @@ from typing import Any
 
 from milepost.protocol.approval import rule_of, who_decides
 from milepost.protocol.call import Call
-from milepost.protocol.ops import Now, Steps
+from milepost.protocol.ops import Load, Now, Steps
 from milepost.protocol.questions import ask, counted, done_before, ended
-from milepost.records.model import QuestionKind
+from milepost.records.canonical import parse
+from milepost.records.compare import difference
+from milepost.records.model import Pointer, QuestionKind
 
 _LETS_HAPPEN = (QuestionKind.OUTCOME_UNKNOWN, QuestionKind.ATTEMPTS_USED)
 
@@ -31,8 +33,8 @@ def asking(
     who = who_decides(call.snapshot, call.path, rule_of(call, "before")) if kind in _LETS_HAPPEN else {}
     yield ask(
         kind,
+        call.snapshot,
         run_id=call.run_id,
-        number=call.snapshot.record_count,
         at=now.text,
         path=call.path,
         sentence=sentence,
@@ -40,6 +42,12 @@ def asking(
         about={**(about or {}), **who},
         without=without,
     )
+
+
+def changes_since(kept: Pointer, what: str, now: bytes) -> Steps[list[str]]:
+    """Say what differs between JSON that was kept and what stands in its place now."""
+    old = parse((yield Load(kept, what)))
+    return [str(change) for change in difference(old, parse(now))]
 
 
 def ask_about_plan(call: Call[Any]) -> Steps[None]:

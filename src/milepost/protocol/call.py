@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from milepost.protocol.limits import Limits
+from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec
 from milepost.protocol.state import EffectState, StepState
@@ -63,9 +64,20 @@ class Call(Generic[S]):
         return f"{body_of(self.path)}/{self.spec.name}"
 
     @property
-    def plan_accepted(self) -> bool:
-        """Say whether a person accepted that the plan calls this, by its path or for every call of its name here."""
-        return self.path in self.snapshot.accepted_plan or self.declared in self.snapshot.accepted_names
+    def plan_changed(self) -> bool:
+        """Say whether this stands where the plan had finished calls that are not called yet, and nobody allowed that.
+
+        A person accepts this call, or every call of its name here; or said redo after all of those were finished.
+        """
+        s = self.snapshot
+        if not self.unclaimed or self.path in s.accepted_plan or self.declared in s.accepted_names:
+            return False
+        return not all(s.redoes(path) for path in self.unclaimed)
+
+    @property
+    def starts_max(self) -> int:
+        """Return how many starts the policy allows before a person is asked."""
+        return self.spec.retry.attempts if self.spec.retry is not None else STARTS_MAX
 
     @property
     def step(self) -> StepState | None:

@@ -6,11 +6,12 @@ from datetime import timedelta
 
 from milepost.protocol.asking import asking
 from milepost.protocol.call import Call
+from milepost.protocol.keep import JSON, beside
 from milepost.protocol.ops import Append, Artifact, Claim, Moment, Now, Steps, TakeClaim, Wait
+from milepost.protocol.request import Request
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import EffectSpec
-from milepost.records.canonical import digest
-from milepost.records.model import Outcome, OutcomeRecorded, Pointer, QuestionKind
+from milepost.records.model import Outcome, OutcomeRecorded, QuestionKind
 from milepost.records.rows import ClaimRow
 
 CLAIM_POLL = timedelta(seconds=1)
@@ -19,11 +20,12 @@ CLAIM_POLLS_MAX = 60
 """Looks at an open claim of another run before a person is asked."""
 
 
-def settle_claim(call: Call[EffectSpec], key: str, request_digest: str) -> Steps[None]:
+def settle_claim(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Own the key, adopt what its owner applied, or ask.
 
     Crash: a key claimed without an intent is found by its owner's next resume, or taken over by a later run.
     """
+    key, request_digest = str(request.key), request.digest
     for _ in range(CLAIM_POLLS_MAX):
         owner: ClaimRow = yield Claim(key, request_digest)
         if owner.run_id != call.run_id and owner.outcome != Outcome.APPLIED:
@@ -45,8 +47,7 @@ def _adopt(call: Call[EffectSpec], owner: ClaimRow, request_digest: str) -> Step
         yield from _ask_other_request(call, owner, request_digest)
     artifacts: list[Artifact] = []
     if owner.result is not None:
-        pointer = Pointer(digest(owner.result), len(owner.result), owner.media_type or "application/json")
-        artifacts.append(Artifact(pointer, owner.result))
+        artifacts.append(beside(owner.result, owner.media_type or JSON))
     now: Moment = yield Now()
     record = OutcomeRecorded(
         at=now.text,

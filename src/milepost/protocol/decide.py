@@ -20,7 +20,7 @@ from milepost.protocol.questions import ask, listed, short
 from milepost.protocol.snapshot import Snapshot, parse_time
 from milepost.protocol.state import EffectState, Send
 from milepost.protocol.used import first_reached
-from milepost.protocol.versions import SINCE_PROMOTION, VersionCheck, accepted_role, difference_of
+from milepost.protocol.versions import SINCE_PROMOTION, VersionCheck, accepted, difference_of
 from milepost.protocol.within import limit_question
 from milepost.records.frozen import frozen, slotted
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
@@ -144,11 +144,6 @@ class NoteVersions:
 
 
 @frozen
-class AskPerson:
-    ask: Ask
-
-
-@frozen
 class Continue:
     """Rule 5: go on with the plan."""
 
@@ -166,7 +161,7 @@ Decision = (
     | LookUpIntents
     | LookAtVersions
     | NoteVersions
-    | AskPerson
+    | Ask
     | Continue
 )
 
@@ -188,20 +183,17 @@ def _trust(s: Snapshot, w: World) -> Decision | None:
         return Refuse(w.refusal)
     if w.went_back_to is None or asked_about_going_back(s, w):
         return None
-    return AskPerson(
-        ask(
-            QuestionKind.STORE_WENT_BACK,
-            run_id=w.run_id,
-            number=s.record_count,
-            at=w.at,
-            path="",
-            sentence=(
-                f"The store went back in time: this machine saw record {w.witnessed} of the run, "
-                f"the store agrees only up to {w.went_back_to}. Effects after that may have happened."
-            ),
-            evidence={"witnessed": w.witnessed, "agrees_to": w.went_back_to},
-            about={"witnessed": w.witnessed},
-        )
+    return ask(
+        QuestionKind.STORE_WENT_BACK,
+        s,
+        run_id=w.run_id,
+        at=w.at,
+        sentence=(
+            f"The store went back in time: this machine saw record {w.witnessed} of the run, "
+            f"the store agrees only up to {w.went_back_to}. Effects after that may have happened."
+        ),
+        evidence={"witnessed": w.witnessed, "agrees_to": w.went_back_to},
+        about={"witnessed": w.witnessed},
     )
 
 
@@ -247,7 +239,7 @@ def _sources(s: Snapshot, w: World) -> Decision | None:
     if gone and not w.has_put_back:
         return PutBack(gone)
     changed = [c for c in w.sources if c.found != c.expected]
-    return AskPerson(_source_question(s, w, changed)) if changed else None
+    return _source_question(s, w, changed) if changed else None
 
 
 def _source_question(s: Snapshot, w: World, changed: Sequence[SourceCheck]) -> Ask:
@@ -255,8 +247,8 @@ def _source_question(s: Snapshot, w: World, changed: Sequence[SourceCheck]) -> A
     more = f"; and {len(changed) - SOURCES_SAID} more" if len(changed) > SOURCES_SAID else ""
     return ask(
         QuestionKind.SOURCE_CHANGED,
+        s,
         run_id=w.run_id,
-        number=s.record_count,
         at=w.at,
         path=steps[0] if steps else "",
         sentence=f"{'; '.join(_changed_since(c) for c in changed[:SOURCES_SAID])}{more}.",
@@ -309,7 +301,7 @@ def _cancelled(s: Snapshot, w: World, open_intents: Sequence[tuple[EffectState, 
     for state, send in open_intents:
         if isinstance((w.lookups or {}).get(state.path), NotFound):
             continue
-        return AskPerson(cancelled_question(s, state, send, run_id=w.run_id, at=w.at))
+        return cancelled_question(s, state, send, run_id=w.run_id, at=w.at)
     return End(RunStatus.CANCELLED)
 
 
@@ -319,46 +311,31 @@ def _cancelled(s: Snapshot, w: World, open_intents: Sequence[tuple[EffectState, 
 def _versions(s: Snapshot, w: World) -> Decision | None:
     if w.versions is None:
         return LookAtVersions()
-    noted = [c for c in w.versions if c.of != SINCE_PROMOTION]
+    noted = [c for c in w.versions if not c.of_role]
     changed = must_be_asked(w)
-    if not changed or _accepted(s, changed):
+    if all(accepted(s, c) for c in changed):
         return NoteVersions(noted) if noted else None
     steps = [c.path for c in changed if c.path] or sorted(p for p, x in s.steps.items() if x.verified)
-    return AskPerson(
-        ask(
-            QuestionKind.VERSIONS_CHANGED,
-            run_id=w.run_id,
-            number=s.record_count,
-            at=w.at,
-            path="",
-            sentence=(
-                f"Versions changed since {_since(changed, steps)}: {listed([difference_of(c) for c in changed])}."
-            ),
-            evidence=[{"of": c.of or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
-            about={"steps": steps, "new": {c.of: dict(c.new) for c in changed}},
-        )
+    return ask(
+        QuestionKind.VERSIONS_CHANGED,
+        s,
+        run_id=w.run_id,
+        at=w.at,
+        sentence=(f"Versions changed since {_since(changed, steps)}: {listed([difference_of(c) for c in changed])}."),
+        evidence=[{"of": c.of or "the task", "old": dict(c.old), "new": dict(c.new)} for c in changed],
+        about={"steps": steps, "new": {c.of: dict(c.new) for c in changed}},
     )
 
 
 def _since(changed: Sequence[VersionCheck], steps: Sequence[str]) -> str:
-    found = [listed(steps)] if steps and any(c.of != SINCE_PROMOTION for c in changed) else []
-    found += [SINCE_PROMOTION] if any(c.of == SINCE_PROMOTION for c in changed) else []
-    return " and ".join(found) or changed[0].since
+    found = [listed(steps)] if steps and not all(c.of_role for c in changed) else []
+    found += [SINCE_PROMOTION] if any(c.of_role for c in changed) else []
+    return " and ".join(found) or "the start"
 
 
 def must_be_asked(w: World) -> list[VersionCheck]:
     """Return the changes that a person has to accept: where the task says so, and always what was promoted."""
-    return [c for c in w.versions or () if w.ask_on_version_change or c.of == SINCE_PROMOTION]
-
-
-def _accepted(s: Snapshot, changed: Sequence[VersionCheck]) -> bool:
-    accepted: dict[str, object] = {}
-    for question, _ in s.answered.values():
-        if question.question_kind == QuestionKind.VERSIONS_CHANGED:
-            accepted.update(question.about.get("new", {}))
-    return all(
-        accepted_role(s, c.new) if c.of == SINCE_PROMOTION else accepted.get(c.path) == dict(c.new) for c in changed
-    )
+    return [c for c in w.versions or () if w.ask_on_version_change or c.of_role]
 
 
 # ── 6 bound ─────────────────────────────────────────────────────────────────────────────────────────
@@ -367,20 +344,17 @@ def _accepted(s: Snapshot, changed: Sequence[VersionCheck]) -> bool:
 def _bound(s: Snapshot, w: World) -> Decision | None:
     use = first_reached(w.limits, s.used, parse_time(w.at))
     if use is not None:
-        return AskPerson(limit_question(use, run_id=w.run_id, number=s.record_count, at=w.at))
+        return limit_question(use, s, run_id=w.run_id, at=w.at)
     if s.fruitless < RESUMES_MAX:
         return None
     stuck = [state.path for state in s.in_progress()]
-    return AskPerson(
-        ask(
-            QuestionKind.ATTEMPTS_USED,
-            run_id=w.run_id,
-            number=s.record_count,
-            at=w.at,
-            path="",
-            sentence=(
-                f"{s.fruitless} resumes in a row ended without an orderly stop and brought no new checkpoint; "
-                f"in progress: {listed(stuck) or 'nothing'}."
-            ),
-        )
+    return ask(
+        QuestionKind.ATTEMPTS_USED,
+        s,
+        run_id=w.run_id,
+        at=w.at,
+        sentence=(
+            f"{s.fruitless} resumes in a row ended without an orderly stop and brought no new checkpoint; "
+            f"in progress: {listed(stuck) or 'nothing'}."
+        ),
     )

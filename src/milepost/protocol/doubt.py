@@ -6,34 +6,35 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from milepost.protocol.approval import who_decides
-from milepost.protocol.asking import asking
+from milepost.protocol.asking import asking, changes_since
 from milepost.protocol.call import Call
 from milepost.protocol.failure import cut
 from milepost.protocol.landing import recovered
-from milepost.protocol.ops import Append, Ask, Load, LookUp, Moment, Now, Steps, Wait
+from milepost.protocol.ops import Append, Ask, LookUp, Moment, Now, Steps, Wait
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask, ended
+from milepost.protocol.request import Request
 from milepost.protocol.snapshot import Snapshot, age, format_time, parse_time
 from milepost.protocol.spec import EffectSpec, own_versions
 from milepost.protocol.state import EffectState, Send
 from milepost.records.canonical import parse
-from milepost.records.compare import difference
 from milepost.records.model import QuestionKind, WaitRecorded
 
 REASON_SIZE_MAX = 500
 """Bytes of a lookup's reason kept with the wait that follows it."""
 
 
-def resolve(
-    call: Call[EffectSpec], key: str, request_digest: str, state: EffectState | None, request: bytes
-) -> Steps[bool]:
+def resolve(call: Call[EffectSpec], request: Request) -> Steps[bool]:
     """Resolve an open intent. True: send (again); False: it is settled now. Else a question.
 
-    `state` is None for an effect without a record in a run whose store went back: there may have been a send.
+    Where no send is open the run's store went back: there may have been one that no record knows.
     """
+    state = call.effect if call.effect is not None and call.effect.open_sends else None
+    key = str(request.key)
     if state is not None:
-        yield from _check_same(call, state, request_digest, request)
+        key = state.sends[0].intent.key
+        yield from _check_same(call, state, request)
     reason = "its provider has neither a lookup nor a known key lifetime"
     if call.spec.lookup is not None:
         answer = yield from look_up(call, key, state)
@@ -78,13 +79,13 @@ def _within_lifetime(lifetime: timedelta, state: EffectState, now: Moment) -> bo
     return passed is not None and max(passed, own) < lifetime - KEY_MARGIN
 
 
-def _check_same(call: Call[EffectSpec], state: EffectState, request_digest: str, request: bytes) -> Steps[None]:
+def _check_same(call: Call[EffectSpec], state: EffectState, request: Request) -> Steps[None]:
     """Ask when the request or the effect's code is not the recorded one."""
     sent = state.open_sends[0].intent
     changes: list[str] = []
-    if sent.request_digest != request_digest:
-        old = parse((yield Load(sent.request, f"request of {call.path}")))
-        changes = [str(change) for change in difference(old, parse(request))] or ["the request differs"]
+    if sent.request_digest != request.digest:
+        changes = yield from changes_since(sent.request, f"request of {call.path}", request.data)
+        changes = changes or ["the request differs"]
     elif own_versions(sent.versions) != own_versions(call.spec.versions):
         changes = [f"code of the effect: {own_versions(sent.versions)} → {own_versions(call.spec.versions)}"]
     if changes:
@@ -174,8 +175,8 @@ def cancelled_question(s: Snapshot, state: EffectState, send: Send, *, run_id: s
     intent = send.intent
     return ask(
         QuestionKind.OUTCOME_UNKNOWN,
+        s,
         run_id=run_id,
-        number=s.record_count,
         at=at,
         path=state.path,
         sentence=f"The run is cancelled; nobody knows whether {state.path} happened (key {intent.key}).",
@@ -189,8 +190,8 @@ def unsettled_question(found: str, s: Snapshot, state: EffectState, send: Send, 
     intent = send.intent
     return ask(
         QuestionKind.OUTCOME_UNKNOWN,
+        s,
         run_id=run_id,
-        number=s.record_count,
         at=at,
         path=state.path,
         sentence=f"{found}, but nobody knows whether {state.path} happened at {intent.provider} (key {intent.key}).",

@@ -12,7 +12,7 @@ from milepost.errors import NotDecodable, PermissionMissing
 from milepost.protocol.approval import Matter, allowed, rule_of
 from milepost.protocol.approval import ask_ahead as asking_ahead
 from milepost.protocol.approving import Approving
-from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
+from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking, changes_since
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
 from milepost.protocol.doubt import resolve, unsettled_question
@@ -24,11 +24,9 @@ from milepost.protocol.request import Request, exact_request
 from milepost.protocol.sending import effect_failed, send
 from milepost.protocol.shadow import shadow_effect
 from milepost.protocol.spec import EffectSpec
-from milepost.protocol.state import EffectState
-from milepost.protocol.step import redo_covers, starts_max
+from milepost.protocol.state import EffectState, NewSend
 from milepost.protocol.within import keep_pace
 from milepost.records.canonical import Json, parse
-from milepost.records.compare import difference
 from milepost.records.model import (
     EffectRefused,
     IntentRecorded,
@@ -45,13 +43,13 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
     yield from _check_permission(call)
     request = yield from _request(call)
     if call.snapshot.is_shadow:
-        return (yield from shadow_effect(call, request.data, request.digest, str(request.key)))
+        return (yield from shadow_effect(call, request))
     yield from _before_first_send(call, request)
     while True:
         state = call.effect
         if state is not None and state.answer is not None:
             yield from answered(call, str(request.key), request.digest, state.answer)
-        elif state is not None and state.applied is not None and not state.sends_anew(request.digest):
+        elif state is not None and state.applied is not None and not state.new_send(request.digest):
             return (yield from _recorded_result(call, request, state, state.applied))
         elif state is not None and state.failure is not None:
             raise effect_failed(call, str(state.failure.error))
@@ -80,7 +78,7 @@ def _check_permission(call: Call[EffectSpec]) -> Steps[None]:
     Crash: refused and not recorded; the next resume refuses and records it.
     """
     needed, held = call.spec.permission, tuple(sorted(call.permissions or ()))
-    if needed is None or needed in held:
+    if needed is None or _is_permitted(call):
         return
     if needed not in call.snapshot.refused.get(call.path, ()):
         now = yield Now()
@@ -88,12 +86,20 @@ def _check_permission(call: Call[EffectSpec]) -> Steps[None]:
     raise PermissionMissing(path=call.path, permission=needed, task=call.task, held=", ".join(held) or "none")
 
 
+def _is_permitted(call: Call[EffectSpec]) -> bool:
+    return call.spec.permission is None or call.spec.permission in (call.permissions or ())
+
+
 def _request(call: Call[EffectSpec]) -> Steps[Request]:
     """Fix the exact request, and the key it goes out under."""
     exact = yield from exact_request(call)
-    state = call.effect
-    variant = state.send_new[1] if state is not None and state.send_new and state.sends_anew(exact.digest) else 0
+    anew = _allowed_anew(call, exact.digest)
+    variant = anew.number if anew is not None else 0
     return Request(exact, effect_key(call, variant))
+
+
+def _allowed_anew(call: Call[EffectSpec], request_digest: str) -> NewSend | None:
+    return call.effect.new_send(request_digest) if call.effect is not None else None
 
 
 def _looked_at_again(call: Call[EffectSpec], request: Request) -> Steps[Request]:
@@ -114,21 +120,15 @@ def _rests_on_it(call: Call[EffectSpec], answer: str | None, request: Request) -
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
     if call.effect is None and call.path not in call.snapshot.accepted_plan:
-        if _plan_changed(call):
+        if call.plan_changed:
             yield from ask_about_plan(call)
         if call.elsewhere is not None:
             yield from _ask_elsewhere(call, call.elsewhere)
     state = call.effect
     if call.promoted is not None and (state is None or not state.finished):
-        from milepost.protocol.role import as_promoted  # here: few tasks need one
-
-        yield from as_promoted(call, call.promoted)
-    if call.spec.scope == "task" and (state is None or not state.finished or state.sends_anew(request.digest)):
-        yield from settle_claim(call, str(request.key), request.digest)
-
-
-def _plan_changed(call: Call[EffectSpec]) -> bool:
-    return bool(call.unclaimed) and not call.plan_accepted and not redo_covers(call)
+        yield from call.promoted.ask_if_unlike(call)
+    if call.spec.scope == "task" and (state is None or not state.finished or state.new_send(request.digest)):
+        yield from settle_claim(call, request)
 
 
 def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:
@@ -174,7 +174,9 @@ def _recorded_result(
 def _ask_about_request(
     call: Call[EffectSpec], request: Request, applied: OutcomeRecorded, sent: IntentRecorded | None
 ) -> Steps[None]:
-    changes = (yield from _request_changes(sent, request.data)) if sent is not None else []
+    changes: list[str] = []
+    if sent is not None:
+        changes = yield from changes_since(sent.request, f"request of {sent.path}", request.data)
     yield from asking(
         call,
         QuestionKind.REQUEST_CHANGED,
@@ -185,12 +187,6 @@ def _ask_about_request(
         evidence={"effect": call.path, "key": applied.key, "changes": changes, "new_request": parse(request.data)},
         about={"request_digest": request.digest},
     )
-
-
-def _request_changes(sent: IntentRecorded, new: bytes) -> Steps[list[str]]:
-    """Say what differs between the request that was sent and the one the plan makes now."""
-    old = parse((yield Load(sent.request, f"request of {sent.path}")))
-    return [str(change) for change in difference(old, parse(new))]
 
 
 def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded, why: object) -> Steps[None]:
@@ -214,11 +210,10 @@ def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
 
     Crash: asked or not asked; what is not asked yet is asked by the next resume.
     """
-    state, needed = call.effect, call.spec.permission
-    s = call.snapshot
-    if s.is_shadow or s.in_doubt or (needed is not None and needed not in (call.permissions or ())):
+    s, state = call.snapshot, call.effect
+    if s.is_shadow or s.in_doubt or not _is_permitted(call):
         return
-    if state is None and (_plan_changed(call) or call.elsewhere is not None):
+    if state is None and (call.plan_changed or call.elsewhere is not None):
         return  # the plan changed: that is asked first, when the call is carried out
     if state is not None and (state.finished or state.open_sends or state.in_doubt or state.answer):
         return
@@ -231,10 +226,11 @@ def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
 
 def _allowed(call: Call[EffectSpec], request: Request) -> Steps[str | None]:
     """Return the question whose answer allows this send, None where no answer is needed; else ask. Raises: Declined."""
-    rule, state = rule_of(call, "before", request.exact), call.effect
+    rule = rule_of(call, "before", request.exact)
     if rule is not None:
         return (yield from allowed(call, _matter(call, rule, request)))
-    return state.send_new[2] if state is not None and state.send_new and state.sends_anew(request.digest) else None
+    anew = _allowed_anew(call, request.digest)
+    return anew.question_id if anew is not None else None
 
 
 def _matter(call: Call[EffectSpec], rule: Approving, request: Request) -> Matter:
@@ -251,19 +247,12 @@ def _matter(call: Call[EffectSpec], rule: Approving, request: Request) -> Matter
 def _may_send(call: Call[EffectSpec], request: Request, state: EffectState | None) -> Steps[bool]:
     """Resolve what is open, wait out a recorded wait, ask when the attempts are used. True: send now."""
     if state is None:
-        if call.snapshot.in_doubt:
-            return (yield from resolve(call, str(request.key), request.digest, None, request.data))
-        return True
+        return not call.snapshot.in_doubt or (yield from resolve(call, request))
     if state.until is not None:
         yield Wait(state.until, f"{call.path} is tried again")
-    if state.in_doubt and not state.open_sends:
-        if not (yield from resolve(call, str(request.key), request.digest, None, request.data)):
-            return False
-    elif state.open_sends:
-        sent = state.sends[0].intent
-        if not (yield from resolve(call, sent.key, request.digest, state, request.data)):
-            return False
-    if state.starts >= starts_max(call):
+    if (state.open_sends or state.in_doubt) and not (yield from resolve(call, request)):
+        return False
+    if state.starts >= call.starts_max:
         error = state.last.outcome.error if state.last and state.last.outcome else None
         yield from ask_attempts_used(call, state.starts, str(error) if error else "")
     return True

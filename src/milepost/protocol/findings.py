@@ -75,11 +75,11 @@ def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> 
 
 
 def _versions_line(w: World) -> Finding:
-    changed, asked = [difference_of(c) for c in w.versions or ()], must_be_asked(w)
+    changed = [difference_of(c) for c in w.versions or ()]
     if not changed:
         return Finding(4, "Versions", "ok", "instructions, tools, model and code are as recorded")
-    state = "ask" if asked else "ok"
-    return Finding(4, "Versions", state, f"{'would ask' if state == 'ask' else 'would be noted'}: {listed(changed)}")
+    state, follows = ("ask", "would ask") if must_be_asked(w) else ("ok", "would be noted")
+    return Finding(4, "Versions", state, f"{follows}: {listed(changed)}")
 
 
 def _continue_line(s: Snapshot, following: str) -> tuple[str, str]:

@@ -214,7 +214,7 @@ def _outcome_recorded(s: Snapshot, r: OutcomeRecorded) -> None:
     if r.outcome == Outcome.APPLIED:
         if state.applied is None:
             s.applied_count += 1
-        state.applied, state.until, state.failure, state.send_new = r, None, None, None
+        state.applied, state.until, state.failure, state.allowed_anew = r, None, None, None
         leave_unasked(s, r.path)
         if r.next_action:
             s.next_action = r.next_action

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from milepost.protocol.ops import Artifact, Keep, KeepFiles, Steps
-from milepost.protocol.questions import small_artifact
-from milepost.records.canonical import digest
+from milepost.records.canonical import canonical, digest
 from milepost.records.model import ARTIFACT_ROW_MAX, Pointer
 from milepost.records.paths import find_paths
+
+JSON = "application/json"
+
+
+def beside(data: bytes, media_type: str = JSON) -> Artifact:
+    """Return bytes as an artifact that travels with its record."""
+    return Artifact(Pointer(digest(data), len(data), media_type), data)
 
 
 def small_or_none(encoded: bytes) -> Artifact | None:
     """Return the arguments as an artifact beside the record; none for `{}` and for what is too large for a row."""
-    if encoded == b"{}" or len(encoded) > ARTIFACT_ROW_MAX:
-        return None
-    return Artifact(Pointer(digest(encoded), len(encoded)), encoded)
+    return None if encoded == b"{}" or len(encoded) > ARTIFACT_ROW_MAX else beside(encoded)
 
 
-def keep_bytes(data: bytes, media_type: str) -> Steps[Artifact]:
+def keep_bytes(data: bytes, media_type: str = JSON) -> Steps[Artifact]:
     """Return bytes as an artifact: beside its record up to 64 KiB, else a durable file first.
 
     Crash: perhaps a file that no record points at, which `doctor` lists.
@@ -26,20 +31,7 @@ def keep_bytes(data: bytes, media_type: str) -> Steps[Artifact]:
     if len(data) > ARTIFACT_ROW_MAX:
         kept: Artifact = yield Keep(data, media_type)
         return kept
-    return Artifact(Pointer(digest(data), len(data), media_type), data)
-
-
-def keep_files(value: Any, artifacts: list[Artifact]) -> Steps[tuple[list[dict[str, Any]], Pointer | None]]:
-    """Make the files of an output durable; return their manifest entries and the pointer to the manifest.
-
-    Crash: as `keep_bytes`.
-    """
-    entries = yield from keep_contents(value, artifacts)
-    if not entries:
-        return [], None
-    manifest = small_artifact(entries)
-    artifacts.append(manifest)
-    return entries, manifest.pointer
+    return beside(data, media_type)
 
 
 def keep_contents(value: Any, artifacts: list[Artifact]) -> Steps[list[dict[str, Any]]]:
@@ -50,3 +42,17 @@ def keep_contents(value: Any, artifacts: list[Artifact]) -> Steps[list[dict[str,
     entries, contents = yield KeepFiles(paths)
     artifacts.extend(contents)
     return entries  # type: ignore[no-any-return]  # what KeepFiles answers
+
+
+def keep_manifest(entries: Sequence[dict[str, Any]], artifacts: list[Artifact]) -> Steps[Pointer | None]:
+    """Keep a list of files or sources; return the pointer to it, None when it is empty. Crash: as `keep_bytes`."""
+    if not entries:
+        return None
+    manifest = yield from keep_bytes(canonical([*entries]))
+    artifacts.append(manifest)
+    return manifest.pointer
+
+
+def keep_files(value: Any, artifacts: list[Artifact]) -> Steps[Pointer | None]:
+    """Make the files of an output durable; return the pointer to their manifest. Crash: as `keep_bytes`."""
+    return (yield from keep_manifest((yield from keep_contents(value, artifacts)), artifacts))

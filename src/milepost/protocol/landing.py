@@ -12,7 +12,7 @@ from milepost.protocol.keep import keep_bytes, keep_files
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
 from milepost.protocol.outcomes import Applied, Found
 from milepost.protocol.spec import EffectSpec
-from milepost.protocol.state import EffectState, Send
+from milepost.protocol.state import EffectState
 from milepost.records.frozen import frozen
 from milepost.records.model import AnswerEntered, ErrorRecord, Outcome, OutcomeRecorded, Pointer
 from milepost.records.rows import ClaimRow
@@ -45,7 +45,7 @@ def landed(
         data, decoded = call.spec.output.round_trip(value)
         kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
         artifacts.append(kept)
-        _, files = yield from keep_files(decoded, artifacts)
+        files = yield from keep_files(decoded, artifacts)
         result = kept.pointer  # only now: a result that names a file which could not be kept is not one
         returned = Returned(decoded)
     except MilepostError as refused:
@@ -126,26 +126,19 @@ def recovered(call: Call[EffectSpec], key: str, state: EffectState | None, found
     kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
     now = yield Now()
     last = state.last if state is not None else None
-    record = recovered_outcome(call.path, last, key, _as_text(found.ref), kept.pointer, now.text, call.spec.next_action)
-    digest = last.intent.request_digest if last else ""
-    yield Append((record,), (kept,), wait=True, claims=claim_rows(call, record, digest, (kept,)))
-
-
-def recovered_outcome(
-    path: str, last: Send | None, key: str, ref: str | None, result: Pointer, at: str, next_action: str
-) -> OutcomeRecorded:
-    """Return the outcome that a lookup's `Found` stands for."""
-    return OutcomeRecorded(
-        at=at,
-        path=path,
+    record = OutcomeRecorded(
+        at=now.text,
+        path=call.path,
         attempt=last.intent.attempt if last else 0,
         key=key,
         outcome=Outcome.APPLIED,
-        ref=ref,
-        result=result,
+        ref=_as_text(found.ref),
+        result=kept.pointer,
         recovered=True,
-        next_action=next_action,
+        next_action=call.spec.next_action,
     )
+    digest = last.intent.request_digest if last else ""
+    yield Append((record,), (kept,), wait=True, claims=claim_rows(call, record, digest, (kept,)))
 
 
 def answered(call: Call[EffectSpec], key: str, request_digest: str, answer: AnswerEntered) -> Steps[None]:

@@ -67,11 +67,8 @@ class Limits:
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits as a record holds them; those that are not set are left out."""
-        return {name: value for name, value in self._plain().items() if value is not None}
-
-    def _plain(self) -> dict[str, Any]:
         sends = self.sends
-        return {
+        said = {
             "resumes": self.resumes,
             "cost": None if self.cost is None else str(Decimal(str(self.cost))),
             "tokens": self.tokens,
@@ -79,6 +76,7 @@ class Limits:
             "same_error": self.same_error,
             "sends": None if sends is None else {"count": sends.count, "per_s": sends.per.total_seconds()},
         }
+        return {name: value for name, value in said.items() if value is not None}
 
 
 def limits_from(data: Mapping[str, Any]) -> Limits | None:

@@ -10,12 +10,12 @@ from typing import Any
 
 from milepost.errors import SourceChangedMeanwhile
 from milepost.protocol.call import Call
-from milepost.protocol.keep import keep_bytes, keep_contents
+from milepost.protocol.keep import keep_contents, keep_manifest
 from milepost.protocol.ops import Artifact, Load, Observe, Steps
 from milepost.protocol.questions import short
 from milepost.protocol.spec import StepSpec
 from milepost.protocol.state import StepState
-from milepost.records.canonical import canonical, parse
+from milepost.records.canonical import parse
 from milepost.records.model import OutputRecorded, Pointer, StepVerified
 from milepost.records.paths import find_paths
 
@@ -35,10 +35,10 @@ def keep_manifests(
     files = yield from keep_contents(value, artifacts)
     sources = yield from _observed(call, before, files)
     for checkpoint in reversed(inner):
-        sources[:0] = yield from _listed(checkpoint.sources, f"sources of {checkpoint.path}")
-        files[:0] = yield from _listed(checkpoint.files, f"files of {checkpoint.path}")
+        sources[:0] = yield from entries_in(checkpoint.sources, f"sources of {checkpoint.path}")
+        files[:0] = yield from entries_in(checkpoint.files, f"files of {checkpoint.path}")
     files = list({entry["path"]: entry for entry in files}.values())
-    return (yield from _kept(files, artifacts)), (yield from _kept(sources, artifacts))
+    return (yield from keep_manifest(files, artifacts)), (yield from keep_manifest(sources, artifacts))
 
 
 def manifests_now(
@@ -48,7 +48,7 @@ def manifests_now(
 
     Crash: as `keep_bytes`; the output was kept with what it was.
     """
-    entries = yield from _listed(kept.sources, f"sources of {call.path}")
+    entries = yield from entries_in(kept.sources, f"sources of {call.path}")
     found = (yield Observe([entry["descriptor"] for entry in entries])) if entries else []
     pairs = list(zip(entries, found, strict=True))
     changed = [new for old, new in pairs if old["fingerprint"] != new.fingerprint]
@@ -56,16 +56,19 @@ def manifests_now(
     if not changed or not all(new.fingerprint in said for new in changed):
         return kept.files, kept.sources
     gone = {new.descriptor.get("path") for new in changed}
-    files = [file for file in (yield from _listed(kept.files, f"files of {call.path}")) if file["path"] not in gone]
+    files = [file for file in (yield from entries_in(kept.files, f"files of {call.path}")) if file["path"] not in gone]
     files += yield from keep_contents(value, artifacts)
     files = list({file["path"]: file for file in files}.values())
     sources = [{"role": old["role"], **new.to_json()} for old, new in pairs]
-    return (yield from _kept(files, artifacts)), (yield from _kept(sources, artifacts))
+    return (yield from keep_manifest(files, artifacts)), (yield from keep_manifest(sources, artifacts))
 
 
-def listed_files(call: Call[StepSpec], files: Pointer | None) -> Steps[Entries]:
-    """Return the entries of a manifest of files, as people are shown them."""
-    return (yield from _listed(files, f"files of {call.path}"))
+def entries_in(pointer: Pointer | None, what: str) -> Steps[Entries]:
+    """Return the entries of a manifest, none without one."""
+    if pointer is None:
+        return []
+    entries: Any = parse((yield Load(pointer, what)))
+    return list(entries)
 
 
 def _inner(call: Call[StepSpec]) -> list[StepVerified]:
@@ -76,13 +79,6 @@ def _inner(call: Call[StepSpec]) -> list[StepVerified]:
     states = [s.steps[path] for path in s.children[call.path] if path in s.steps]
     verified = [(state.verified_order, state.verified) for state in states if state.verified is not None]
     return [found for _, found in sorted(verified, key=lambda pair: pair[0]) if found.sources is not None]
-
-
-def _listed(pointer: Pointer | None, what: str) -> Steps[Entries]:
-    if pointer is None:
-        return []
-    entries: Any = parse((yield Load(pointer, what)))
-    return list(entries)
 
 
 def _observed(call: Call[StepSpec], before: Sequence[Any], files: Entries) -> Steps[Entries]:
@@ -98,14 +94,6 @@ def _observed(call: Call[StepSpec], before: Sequence[Any], files: Entries) -> St
     observed = (yield Observe(returned)) if returned else []
     by_role = (("read", after), ("write", written), ("output", observed))
     return [{"role": role, **o.to_json()} for role, observations in by_role for o in observations]
-
-
-def _kept(entries: Entries, artifacts: list[Artifact]) -> Steps[Pointer | None]:
-    if not entries:
-        return None
-    manifest = yield from keep_bytes(canonical(entries), "application/json")
-    artifacts.append(manifest)
-    return manifest.pointer
 
 
 def _written(call: Call[StepSpec]) -> Entries:

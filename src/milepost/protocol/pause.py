@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from milepost.protocol.call import Call
+from milepost.protocol.keep import beside
 from milepost.protocol.ops import Append, Moment, Now, Steps, Wait
-from milepost.protocol.questions import small_artifact
 from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import StepSpec
 from milepost.protocol.step import settle_changes
@@ -33,7 +33,7 @@ def pause(call: Call[StepSpec]) -> Steps[None]:
         yield Append((started, waits), wait=True, starts=True)
     yield Wait(until, f"{call.path} sleeps")
     now = yield Now()
-    nothing = small_artifact(None)
+    nothing = beside(b"null")
     record = StepVerified(
         at=now.text,
         path=call.path,

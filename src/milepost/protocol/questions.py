@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from milepost.protocol.failure import cut
+from milepost.protocol.keep import beside
 from milepost.protocol.ops import Artifact, Ask
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.canonical import Json, canonical, digest
-from milepost.records.model import ERROR_SIZE_MAX, Choice, Pointer, QuestionAsked, QuestionKind
+from milepost.records.model import ERROR_SIZE_MAX, Choice, QuestionAsked, QuestionKind
 
 _STOP = Choice("stop", "End this run here. What was done stands; go on later with `milepost fork`.")
 
@@ -76,20 +77,21 @@ ID_DIGITS = 16
 
 def ask(
     kind: QuestionKind,
+    s: Snapshot,
     *,
     run_id: str,
-    number: int,
     at: str,
-    path: str,
+    path: str = "",
     sentence: str,
     evidence: Any = None,
     about: Mapping[str, Any] | None = None,
     without: Sequence[str] = (),
     once: str = "",
 ) -> Ask:
-    """Build the operation that asks. `number` is the count of records before it: it makes the id unique.
+    """Build the operation that asks.
 
-    The id also covers what is asked, so that an answer to it, sealed with the id, is about nothing else.
+    The count of records before it makes the id unique. The id also covers what is asked, so that an answer to it,
+    sealed with the id, is about nothing else.
     Where only some may answer what is no approval, the sentence says who: an approval is shown with its rule.
     `without` leaves out choices that make no sense here; `evidence` is kept already when it is an Artifact.
     `once` names what several branches ask only once.
@@ -97,8 +99,8 @@ def ask(
     few = (about or {}).get("approvers")
     if few and kind != QuestionKind.APPROVAL:
         sentence = f"{sentence} May answer: {', '.join(few)}."
-    kept = evidence if isinstance(evidence, Artifact) or evidence is None else small_artifact(evidence)
-    said: list[Json] = [run_id, number, kind.value, path, sentence, kept.pointer.digest if kept else None]
+    kept = evidence if isinstance(evidence, Artifact) or evidence is None else beside(canonical(evidence))
+    said: list[Json] = [run_id, s.record_count, kind.value, path, sentence, kept.pointer.digest if kept else None]
     question = QuestionAsked(
         at=at,
         question_id="q-" + digest(canonical([*said, dict(about or {})]))[:ID_DIGITS],
@@ -110,12 +112,6 @@ def ask(
         about=dict(about or {}),
     )
     return Ask(question, kept, once)
-
-
-def small_artifact(value: Any) -> Artifact:
-    """Return a value as a JSON artifact that travels with its record."""
-    data = canonical(value)
-    return Artifact(Pointer(digest(data), len(data)), data)
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
@@ -149,8 +145,8 @@ def uncalled_question(path: str, uncalled: Sequence[str], s: Snapshot, *, run_id
     """Ask about what was finished or declined, and what a body, having returned, did not call again."""
     return ask(
         QuestionKind.PLAN_CHANGED,
+        s,
         run_id=run_id,
-        number=s.record_count,
         at=at,
         path=path,
         sentence=(

@@ -12,7 +12,8 @@ from milepost.protocol.approval import Matter, allowed, rule_of
 from milepost.protocol.approval import ask_ahead as asking_ahead
 from milepost.protocol.approving import Approving
 from milepost.protocol.call import Call
-from milepost.protocol.manifest import listed_files
+from milepost.protocol.keep import JSON
+from milepost.protocol.manifest import entries_in
 from milepost.protocol.ops import Load, Observe, Steps
 from milepost.protocol.request import Exact, exact_request
 from milepost.protocol.spec import StepSpec
@@ -20,16 +21,20 @@ from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.model import Pointer
 from milepost.records.paths import find_paths
 
-JSON = "application/json"
 FILES_SHOWN_MAX = 20
 """Files of an output whose text the evidence shows."""
 TEXT_SHOWN_MAX = 4000
 """Bytes of an output that is no JSON which the evidence shows; the whole is an artifact of its digest."""
 
 
+def live_rule(call: Call[StepSpec], when: str) -> Approving | None:
+    """Return the rule a step stands under; None when it has none, and in a shadow run, where nobody is asked."""
+    return None if call.snapshot.is_shadow else rule_of(call, when)
+
+
 def may_start(call: Call[StepSpec]) -> Steps[None]:
     """Go on when people allowed the step to start with these arguments, else ask. Raises: Declined."""
-    rule = _rule(call, "before")
+    rule = live_rule(call, "before")
     if rule is not None:
         yield from allowed(call, (yield from _start(call, rule)))
 
@@ -39,7 +44,7 @@ def ask_ahead(call: Call[StepSpec]) -> Steps[None]:
 
     Crash: asked or not asked; what is not asked yet is asked by the next resume.
     """
-    state, rule = call.step, _rule(call, "before")
+    state, rule = call.step, live_rule(call, "before")
     is_new = state is None and not call.unclaimed
     if rule is not None and (is_new or (state is not None and not state.finished and state.kept is None)):
         yield from asking_ahead(call, (yield from _start(call, rule)))
@@ -53,11 +58,6 @@ def _output(output: Pointer, value: Any) -> Steps[Exact]:
     files: list[Json] = [{"path": o.descriptor["path"], "fingerprint": o.fingerprint} for o in found]
     data = canonical({"output": output.to_json(), "files": files})
     return Exact(data, digest(data), digest(data))
-
-
-def review_rule(call: Call[StepSpec]) -> Approving | None:
-    """Return the rule under which people look at the step's output before its checkpoint, None: nobody does."""
-    return _rule(call, "after")
 
 
 def may_stand(call: Call[StepSpec], rule: Approving, output: Pointer, value: Any, files: Pointer | None) -> Steps[None]:
@@ -76,10 +76,6 @@ def may_stand(call: Call[StepSpec], rule: Approving, output: Pointer, value: Any
     yield from allowed(call, Matter("after", rule, exact, shown, ("edit",), head))
 
 
-def _rule(call: Call[StepSpec], when: str) -> Approving | None:
-    return None if call.snapshot.is_shadow else rule_of(call, when)
-
-
 def _start(call: Call[StepSpec], rule: Approving) -> Steps[Matter]:
     exact = yield from exact_request(call)
     return Matter("before", rule, exact, {"step": call.path}, ("edit", "redo"), f"{call.path} is to be started")
@@ -88,7 +84,7 @@ def _start(call: Call[StepSpec], rule: Approving) -> Steps[Matter]:
 def _files_shown(call: Call[StepSpec], files: Pointer) -> Steps[list[Json]]:
     """Return the files of an output with what short texts among the first say: a review is of that, not of names."""
     entries: list[Json] = []
-    for entry in (yield from listed_files(call, files)):
+    for entry in (yield from entries_in(files, f"files of {call.path}")):
         shown = dict(entry)
         if len(entries) < FILES_SHOWN_MAX and entry.get("size", TEXT_SHOWN_MAX + 1) <= TEXT_SHOWN_MAX:
             pointer = Pointer(*(entry[name] for name in ("digest", "size", "media_type", "where")))

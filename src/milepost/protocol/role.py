@@ -19,7 +19,7 @@ from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec, changed_versions, own_versions
 from milepost.protocol.versions import SINCE_PROMOTION, accepted_role
 from milepost.records.canonical import canonical
-from milepost.records.model import EffectShadowed, QuestionKind, StepVerified
+from milepost.records.model import QuestionKind
 
 TASK = "task"
 _POLICY = ("permissions", "limits", "reads", "shadow_first", "agreement")
@@ -109,19 +109,12 @@ def calls_of(s: Snapshot) -> Role:
     found: Role = {}
     for path, state in s.steps.items():
         if state.verified is not None:
-            _add(found, f"step {name_in(path)}", _of_step(state.verified))
+            _add(found, f"step {name_in(path)}", _step_facts(state.verified.versions, state.verified.checks))
     for effect in s.effects.values():
-        if effect.shadowed is not None:
-            _add(found, f"effect {effect.shadowed.effect}", _of_effect(effect.shadowed))
+        if (noted := effect.shadowed) is not None:
+            facts = _effect_facts(noted.versions, noted.provider, noted.permission, noted.would_ask)
+            _add(found, f"effect {noted.effect}", facts)
     return found
-
-
-def _of_step(record: StepVerified) -> Facts:
-    return _step_facts(record.versions, record.checks)
-
-
-def _of_effect(record: EffectShadowed) -> Facts:
-    return _effect_facts(record.versions, record.provider, record.permission, record.would_ask)
 
 
 def _add(found: Role, name: str, facts: Facts) -> None:
@@ -194,6 +187,20 @@ class Promoted:
             self._known[id(spec)] = spec
         return None
 
+    def ask_if_unlike(self, call: Call[Any]) -> Steps[None]:
+        """Ask before a call begins that is another than was promoted: it may be known only now that it is called."""
+        unlike = self.unlike_call(call.spec)
+        if unlike is None or accepted_role(call.snapshot, unlike.new):
+            return
+        yield from asking(
+            call,
+            QuestionKind.VERSIONS_CHANGED,
+            sentence=f"{call.path} is not as it was promoted ({self.run_id}): {unlike}.",
+            evidence=[{"of": SINCE_PROMOTION, "old": unlike.old, "new": unlike.new}],
+            about={"steps": [], "new": {SINCE_PROMOTION: unlike.new}},
+            without=("redo",),
+        )
+
     def _was_seen(self, facts: Facts, name: str) -> bool:
         """Say whether a shadow run called the same, under whatever name it was given at run time."""
         kind = name.partition(" ")[0]
@@ -207,18 +214,3 @@ def _note(old: Facts, new: Facts, name: str, was: Facts, is_now: Facts) -> None:
         if was.get(fact) != is_now.get(fact):
             old |= {before + fact: was[fact]} if fact in was else {}
             new[before + fact] = is_now.get(fact, "none")
-
-
-def as_promoted(call: Call[Any], promoted: Promoted) -> Steps[None]:
-    """Ask before a call begins that is another than was promoted: it may be known only now that it is called."""
-    unlike = promoted.unlike_call(call.spec)
-    if unlike is None or accepted_role(call.snapshot, unlike.new):
-        return
-    yield from asking(
-        call,
-        QuestionKind.VERSIONS_CHANGED,
-        sentence=f"{call.path} is not as it was promoted ({promoted.run_id}): {unlike}.",
-        evidence=[{"of": SINCE_PROMOTION, "old": unlike.old, "new": unlike.new}],
-        about={"steps": [], "new": {SINCE_PROMOTION: unlike.new}},
-        without=("redo",),
-    )

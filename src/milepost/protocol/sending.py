@@ -12,7 +12,6 @@ from milepost.protocol.asking import ask_attempts_used
 from milepost.protocol.call import Call
 from milepost.protocol.failure import Again, Failure, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes
-from milepost.protocol.keys import Key
 from milepost.protocol.landing import Returned, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Now, ReadSecrets, Send, Steps
 from milepost.protocol.outcomes import NotApplied
@@ -55,7 +54,7 @@ def _intend(call: Call[EffectSpec], request: Request, answer: str | None) -> Ste
     now = yield from stay_within(call, (yield Now()))
     state = call.effect
     attempt = (state.last.intent.attempt + 1) if state is not None and state.last is not None else 1
-    kept: Artifact = yield from keep_bytes(request.data, "application/json")
+    kept: Artifact = yield from keep_bytes(request.data)
     record = IntentRecorded(
         at=now.text,
         path=call.path,
@@ -83,13 +82,13 @@ def _not_sent(call: Call[EffectSpec], attempt: int, request: Request) -> Steps[N
     """
     now = yield Now()
     reason = ErrorRecord("NotSent", "a stop was heard, or more than a third of the lease passed, since the intent")
-    yield Append((_outcome(call, attempt, request.key, Outcome.REJECTED, now.text, error=reason),))
+    yield Append((_outcome(call, attempt, request, Outcome.REJECTED, now.text, error=reason),))
 
 
 def _outcome(
-    call: Call[EffectSpec], attempt: int, key: Key | str, outcome: Outcome, at: str, **more: Any
+    call: Call[EffectSpec], attempt: int, request: Request, outcome: Outcome, at: str, **more: Any
 ) -> OutcomeRecorded:
-    return OutcomeRecorded(at=at, path=call.path, attempt=attempt, key=str(key), outcome=outcome.value, **more)
+    return OutcomeRecorded(at=at, path=call.path, attempt=attempt, key=str(request.key), outcome=outcome, **more)
 
 
 def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended, error: BaseException) -> Steps[None]:
@@ -106,9 +105,9 @@ def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended
     final = decision == "raise" and outcome is Outcome.REJECTED
     noted = error_record(error)
     took, uptime = round(ended.duration_s, 6), now.uptime if outcome is Outcome.UNKNOWN else None
-    about: dict[str, Any] = {"error": noted, "final": final, "duration_s": took, "uptime": uptime}
-    record = _outcome(call, attempt, request.key, outcome, now.text, **about)
-    records: list[Record] = [record]
+    records: list[Record] = [
+        _outcome(call, attempt, request, outcome, now.text, error=noted, final=final, duration_s=took, uptime=uptime)
+    ]
     if isinstance(decision, Again):
         records.append(WaitRecorded(at=now.text, path=call.path, until=decision.until, reason="retry"))
     yield Append(records, wait=final)

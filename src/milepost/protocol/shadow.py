@@ -18,16 +18,16 @@ from milepost.protocol.keep import keep_bytes
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps, SupplyResult
 from milepost.protocol.outcomes import Applied
 from milepost.protocol.questions import ended
+from milepost.protocol.request import Request
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
-from milepost.protocol.step import redo_covers
 from milepost.records.annotations import function_annotations
 from milepost.records.canonical import parse
 from milepost.records.codec import Codec
 from milepost.records.model import EffectShadowed, QuestionKind
 
 
-def shadow_effect(call: Call[EffectSpec], request: bytes, request_digest: str, key: str) -> Steps[Any]:
+def shadow_effect(call: Call[EffectSpec], request: Request) -> Steps[Any]:
     """Record the exact request of an effect that is not sent; return what stands in for the provider's result.
 
     Another request than the one recorded is recorded anew: nothing was sent that it could contradict.
@@ -35,31 +35,31 @@ def shadow_effect(call: Call[EffectSpec], request: bytes, request_digest: str, k
     """
     state = call.effect
     noted = state.shadowed if state is not None else None
-    if noted is None and call.unclaimed and not call.plan_accepted and not redo_covers(call):
+    if noted is None and call.plan_changed:
         yield from ask_about_plan(call)
-    if noted is None or noted.request_digest != request_digest:
-        yield from _note(call, request, request_digest, key)
+    if noted is None or noted.request_digest != request.digest:
+        yield from _note(call, request)
     state = call.effect
     assert state is not None
-    return (yield from _result(call, state, request))
+    return (yield from _result(call, state, request.data))
 
 
-def _note(call: Call[EffectSpec], request: bytes, request_digest: str, key: str) -> Steps[None]:
+def _note(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Record what would be sent. Not waited for: what starts next makes it durable.
 
     Crash: not recorded, and recorded by the next resume; nothing was sent either way.
     """
     supplied = yield from _supplied(call)
-    artifacts = [*supplied, (yield from keep_bytes(request, "application/json"))]
+    artifacts = [*supplied, (yield from keep_bytes(request.data))]
     now, rule = (yield Now()), call.spec.approving
     record = EffectShadowed(
         at=now.text,
         path=call.path,
         effect=call.spec.name,
-        key=key,
+        key=str(request.key),
         provider=call.spec.provider,
         request=artifacts[-1].pointer,
-        request_digest=request_digest,
+        request_digest=request.digest,
         item_key=call.item_key,
         permission=call.spec.permission,
         versions=call.versions,

@@ -115,6 +115,10 @@ class Snapshot:
             body = body_of(body)
         return True
 
+    def asked(self, when: str) -> dict[str, ApprovalState]:
+        """Return the approvals people were asked for, by path: "before" a call, or "after" it, of its output."""
+        return self.reviews if when == "after" else self.approvals
+
     def step_state(self, path: str) -> StepState:
         state = self.steps.get(path)
         if state is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 from milepost.records.canonical import Json
 from milepost.records.frozen import frozen, slotted
@@ -155,6 +155,14 @@ class ApprovalState:
         return Edit.from_json(before) if before is not None else None
 
 
+class NewSend(NamedTuple):
+    """A request that a person allowed to send besides the one that was applied."""
+
+    request_digest: str
+    number: int  # of the answer: it is part of its key
+    question_id: str
+
+
 @slotted
 class EffectState:
     """Where one effect stands. `applied` is final."""
@@ -169,7 +177,7 @@ class EffectState:
     failure: OutcomeRecorded | None = None  # final: the plan was told so
     until: str | None = None
     accepted_request: str | None = None  # digest: keep what was applied although the request differs
-    send_new: tuple[str, int, str] | None = None  # digest, number and question of the answer that allows another one
+    allowed_anew: NewSend | None = None
     answer: AnswerEntered | None = None  # to outcome_unknown, not yet acted on
     answered_result: Pointer | None = None
     shadowed: EffectShadowed | None = None  # of a shadow run: it would have been sent
@@ -179,9 +187,10 @@ class EffectState:
     def finished(self) -> bool:
         return self.applied is not None or self.failure is not None or self.shadowed is not None
 
-    def sends_anew(self, request_digest: str) -> bool:
-        """Say whether a person allowed to send exactly this request besides what was applied."""
-        return self.send_new is not None and self.send_new[0] == request_digest
+    def new_send(self, request_digest: str) -> NewSend | None:
+        """Return what a person allowed besides what was applied, when it is exactly this request."""
+        anew = self.allowed_anew
+        return anew if anew is not None and anew.request_digest == request_digest else None
 
     @property
     def open_sends(self) -> list[Send]:

@@ -6,7 +6,6 @@ when the step ends and made durable by whatever starts next. Pure: no I/O, no cl
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from milepost.errors import (
@@ -19,22 +18,19 @@ from milepost.errors import (
     UndeclaredWrite,
 )
 from milepost.protocol.approval import declined_inside
-from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking
+from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking, changes_since
 from milepost.protocol.call import Call
 from milepost.protocol.doubt import unsettled_question
 from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes, small_or_none
 from milepost.protocol.keys import name_in
-from milepost.protocol.manifest import keep_manifests, manifests_now
-from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Observe, Steps, Verify, Wait
-from milepost.protocol.policy import STARTS_MAX
+from milepost.protocol.manifest import entries_in, keep_manifests, manifests_now
+from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Moment, Now, Observe, Steps, Verify, Wait
 from milepost.protocol.questions import uncalled_question
-from milepost.protocol.reviewing import may_stand, may_start, review_rule
+from milepost.protocol.reviewing import live_rule, may_stand, may_start
 from milepost.protocol.spec import WITHIN, WITHIN_MAX, StepSpec, label_of, own_versions
 from milepost.protocol.state import StepState
 from milepost.protocol.within import stay_within
-from milepost.records.canonical import parse
-from milepost.records.compare import difference
 from milepost.records.frozen import slotted
 from milepost.records.model import (
     RECORD_SIZE_MAX,
@@ -101,7 +97,7 @@ def settle_changes(call: Call[StepSpec]) -> Steps[None]:
     """Compare the call with its record: a new call in an old plan and other inputs are questions."""
     state = call.step
     if state is None:
-        if call.unclaimed and not call.plan_accepted and not redo_covers(call):
+        if call.plan_changed:
             yield from ask_about_plan(call)
         return
     if not state.finished:
@@ -123,13 +119,10 @@ def _made_otherwise(call: Call[StepSpec], state: StepState) -> bool:
     return own_versions(state.verified.versions) != own_versions(call.spec.versions)
 
 
-def redo_covers(call: Call[Any]) -> bool:
-    """Say whether all that was finished and is not called yet was finished before a person said redo."""
-    return all(call.snapshot.redoes(path) for path in call.unclaimed)
-
-
 def _ask_about_inputs(call: Call[StepSpec], state: StepState) -> Steps[None]:
-    changes = yield from _input_changes(call, state)
+    changes: list[str] = []
+    if state.inputs is not None:
+        changes = yield from changes_since(state.inputs, f"inputs of {call.path}", call.encoded)
     first = f": {changes[0]}" if changes else ""
     yield from asking(
         call,
@@ -140,18 +133,11 @@ def _ask_about_inputs(call: Call[StepSpec], state: StepState) -> Steps[None]:
     )
 
 
-def _input_changes(call: Call[Any], state: StepState) -> Steps[list[str]]:
-    if state.inputs is None:
-        return []
-    old = parse((yield Load(state.inputs, f"inputs of {call.path}")))
-    return [str(change) for change in difference(old, parse(call.encoded))]
-
-
 def _sources_differ(call: Call[StepSpec], state: StepState) -> Steps[bool]:
     """Say whether what a verified step read is no longer what is there (asked only while redoing)."""
-    if state.verified is None or state.verified.sources is None:
+    if state.verified is None:
         return False
-    entries: Any = parse((yield Load(state.verified.sources, f"sources of {call.path}")))
+    entries = yield from entries_in(state.verified.sources, f"sources of {call.path}")
     read = [entry for entry in entries if entry["role"] == "read"]
     now = yield Observe([entry["descriptor"] for entry in read])
     return any(old["fingerprint"] != new.fingerprint for old, new in zip(read, now, strict=True))
@@ -179,15 +165,16 @@ def _attempt(call: Call[StepSpec]) -> Steps[Kept | None]:
     Crash: a start without an end, counted; the next resume starts the step again.
     """
     if call.promoted is not None:
-        from milepost.protocol.role import as_promoted  # here: few tasks need one
-
-        yield from as_promoted(call, call.promoted)
+        yield from call.promoted.ask_if_unlike(call)
     attempt = yield from _start(call)
     read = [*call.paths, *call.spec.sources]
     before: Observations = (yield Observe(read)) if read else []
     ended: Ended = yield Body()
+    if isinstance(ended.error, Signal):
+        yield from _give_back(call, attempt)
+        raise ended.error
     if ended.error is not None:
-        yield from _body_raised(call, attempt, ended)
+        yield from failed(call, attempt, ended.error, ended.duration_s)
         return None
     if ended.uncalled or call.path in call.snapshot.children:
         yield from _ask_about_the_end(call, attempt, ended)
@@ -207,11 +194,17 @@ def _ask_about_the_end(call: Call[StepSpec], attempt: int, ended: Ended) -> Step
     left = next(s.open_within(call.path), None)
     if not ended.uncalled and left is None:
         return
-    now = yield Now()
-    yield Append((StartReturned(at=now.text, path=call.path, attempt=attempt),))
+    now = yield from _give_back(call, attempt)
     if left is not None:
         yield unsettled_question(f"{call.path} has ended", s, *left, run_id=call.run_id, at=now.text)
     yield uncalled_question(call.path, ended.uncalled, s, run_id=call.run_id, at=now.text)
+
+
+def _give_back(call: Call[StepSpec], attempt: int) -> Steps[Moment]:
+    """Give a start back; return when. Crash: it counts, or it was given back."""
+    now: Moment = yield Now()
+    yield Append((StartReturned(at=now.text, path=call.path, attempt=attempt),))
+    return now
 
 
 def _start(call: Call[StepSpec]) -> Steps[int]:
@@ -224,7 +217,7 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
     if state is not None and state.until is not None:
         yield Wait(state.until, f"{call.path} is tried again")
         now = yield Now()
-    if state is not None and state.starts >= starts_max(call):
+    if state is not None and state.starts >= call.starts_max:
         yield from ask_attempts_used(call, state.starts, str(state.failure.error) if state.failure else "")
     if call.limits is not None:
         now = yield from stay_within(call, now)
@@ -245,26 +238,10 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
     return attempt
 
 
-def starts_max(call: Call[Any]) -> int:
-    """Return how many starts the call's policy allows before a person is asked."""
-    return call.spec.retry.attempts if call.spec.retry is not None else STARTS_MAX
-
-
 def _check_size(call: Call[StepSpec]) -> None:
     size = _FIELDS_SIZE + call.spec.texts_size + len(call.path.encode())
     if size > RECORD_SIZE_MAX:
         raise RecordTooLarge(what="the checkpoint", path=call.path[:200], size=size, size_max=RECORD_SIZE_MAX)
-
-
-def _body_raised(call: Call[StepSpec], attempt: int, ended: Ended) -> Steps[None]:
-    """Give the start back on a signal, else record the failed attempt. Crash: a start without an end, which counts."""
-    error = ended.error
-    assert error is not None
-    if isinstance(error, Signal):
-        now = yield Now()
-        yield Append((StartReturned(at=now.text, path=call.path, attempt=attempt),))
-        raise error
-    yield from failed(call, attempt, error, ended.duration_s)
 
 
 def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s: float) -> Steps[None]:
@@ -321,11 +298,11 @@ def _checkpoint(call: Call[StepSpec], kept: Kept) -> Steps[bool]:
     Crash: before the checkpoint, an output that was kept is verified again without repeating the body.
     """
     spec = call.spec
-    review = review_rule(call) if spec.approving is not None or call.snapshot.reviews else None
+    review = live_rule(call, "after") if spec.approving is not None or call.snapshot.reviews else None
     if (spec.verifiers or review is not None) and kept.artifacts:
         now = yield Now()
         yield Append((_output_recorded(call, kept, now.text),), kept.artifacts)
-        kept = replace(kept, artifacts=[])
+        kept.artifacts = []
     if spec.verifiers:
         problem: tuple[str, str] | None = yield Verify(kept.value)
         if problem is not None:

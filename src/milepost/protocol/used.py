@@ -211,13 +211,14 @@ class Use:
 
 def uses(limits: Limits | None, used: Used, at: datetime) -> list[Use]:
     """Compare what was used by a time with each limit that ends in a question."""
-    return [] if limits is None else [_use(limits, used, name, at) for name in NAMES if _limit(limits, name)]
-
-
-def _use(limits: Limits, used: Used, name: str, at: datetime) -> Use:
-    limit = _limit(limits, name)
-    assert limit is not None
-    return Use(name, used.amount(name, at), used.since.get(name, Decimal(0)) + limit)
+    if limits is None:
+        return []
+    declared = ((name, _limit(limits, name)) for name in NAMES)
+    return [
+        Use(name, used.amount(name, at), used.since.get(name, Decimal(0)) + limit)
+        for name, limit in declared
+        if limit is not None
+    ]
 
 
 def _limit(limits: Limits, name: str) -> Decimal | None:

@@ -10,6 +10,7 @@ from typing import Any
 from milepost.protocol.call import Call
 from milepost.protocol.ops import Ask, Moment, Pace, Steps, Wait
 from milepost.protocol.questions import ask, counted
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.used import Use, first_reached
 from milepost.records.model import QuestionKind
 
@@ -23,7 +24,7 @@ def stay_within(call: Call[Any], now: Moment) -> Steps[Moment]:
         return now
     use = first_reached(call.limits, call.snapshot.used, now.at)
     if use is not None:
-        yield limit_question(use, run_id=call.run_id, number=call.snapshot.record_count, at=now.text, path=call.path)
+        yield limit_question(use, call.snapshot, run_id=call.run_id, at=now.text, path=call.path)
     return now
 
 
@@ -41,15 +42,14 @@ def keep_pace(call: Call[Any]) -> Steps[bool]:
     return True
 
 
-def limit_question(use: Use, *, run_id: str, number: int, at: str, path: str = "") -> Ask:
+def limit_question(use: Use, s: Snapshot, *, run_id: str, at: str, path: str = "") -> Ask:
     """Build the question about a limit that is used up; it is asked once, however many branches find it so."""
     before = f" before {path}" if path else ""
     return ask(
         QuestionKind.LIMIT_REACHED,
+        s,
         run_id=run_id,
-        number=number,
         at=at,
-        path="",
         sentence=f"A limit of the task is used up{before}: {use}.",
         evidence={"limit": use.name, "used": str(use.used), "allowed": str(use.allowed), "next": path},
         about={"limit": use.name},

@@ -24,7 +24,7 @@ from milepost.protocol.doubt import look_up, unsettled_question
 from milepost.protocol.failure import cause_record, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes, keep_files
 from milepost.protocol.landing import answered, answered_outcome, recovered
-from milepost.protocol.ops import Append, Artifact, Body, Ended, Load, Now, Steps, Within
+from milepost.protocol.ops import Append, Artifact, Ask, Body, Ended, Load, Now, Steps, Within
 from milepost.protocol.outcomes import CannotTell, Found
 from milepost.protocol.questions import uncalled_question
 from milepost.protocol.spec import EffectSpec
@@ -144,8 +144,8 @@ def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
         case rules.NoteVersions(versions=versions):
             yield from _note_versions(versions)
             world.versions = ()
-        case rules.AskPerson(ask=question):
-            yield question
+        case Ask():
+            yield decision
         case rules.End(status=status):
             yield from _end(status)
 
@@ -300,7 +300,7 @@ def _finish(run: ActiveRun, call: RuntimeCall, ended: Ended) -> Steps[Any]:
     data, value = call.spec.output.round_trip(ended.value)
     kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
     artifacts = [kept]
-    _, files = yield from keep_files(value, artifacts)
+    files = yield from keep_files(value, artifacts)
     now = yield Now()
     record = RunEnded(at=now.text, status=RunStatus.DONE, output=kept.pointer, files=files)
     yield Append((record,), artifacts, wait=True)

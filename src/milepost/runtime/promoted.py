@@ -13,7 +13,7 @@ from milepost.errors import NotPromoted
 from milepost.protocol.role import Promoted
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import TaskSpec
-from milepost.protocol.versions import SINCE_PROMOTION, VersionCheck
+from milepost.protocol.versions import VersionCheck
 from milepost.records.canonical import parse
 from milepost.records.model import RunStatus
 from milepost.runtime.active import ActiveRun
@@ -115,8 +115,8 @@ def going_on(run: ActiveRun) -> tuple[Promoted | None, VersionCheck | None]:
     began_under = started.promotion if started is not None else None
     promotion = promotion_of(run.journal.store, run.task.name, run.seal_key)
     if promotion is None:
-        gone = VersionCheck("", {"promotion": str(began_under)}, {"promotion": "none"}, since=SINCE_PROMOTION)
+        gone = VersionCheck("", {"promotion": str(began_under)}, {"promotion": "none"}, of_role=True)
         return None, gone if began_under is not None else None
     unlike = promotion.unlike(declared_role(run.task))
-    check = VersionCheck("", unlike.old, unlike.new, since=SINCE_PROMOTION) if unlike is not None else None
+    check = VersionCheck("", unlike.old, unlike.new, of_role=True) if unlike is not None else None
     return promotion, check

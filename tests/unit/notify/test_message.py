@@ -8,6 +8,7 @@ import pytest
 
 from milepost.notify.message import Message, Reason, bundle_message, plain, question_message
 from milepost.protocol.questions import ask
+from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import QuestionKind
 from milepost.records.written import encode_record
 from milepost.stores.contract import QuestionRow
@@ -16,7 +17,8 @@ AT = "2026-11-02T08:00:00.000000+00:00"
 
 
 def _row(sentence: str = "It asks.", kind: QuestionKind = QuestionKind.OUTCOME_UNKNOWN, **about: object) -> QuestionRow:
-    asked = ask(kind, run_id="r 1", number=3, at=AT, path="post[7]", sentence=sentence, about=about).question
+    s = Snapshot(record_count=3)
+    asked = ask(kind, s, run_id="r 1", at=AT, path="post[7]", sentence=sentence, about=about).question
     return QuestionRow(asked.question_id, "r 1", kind, asked.path, asked.sentence, AT, encode_record(asked))
 
 

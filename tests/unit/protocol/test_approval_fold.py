@@ -28,7 +28,7 @@ POINTER = Pointer("d" * 64, 2)
 
 def question(**about: Any) -> QuestionAsked:
     facts = {"when": "before", "approvals": 1, "planned": "p", "request": "p", "binding": "b", **about}
-    asked = ask(QuestionKind.APPROVAL, run_id="r", number=1, at=AT, path="post", sentence="?", about=facts)
+    asked = ask(QuestionKind.APPROVAL, Snapshot(), run_id="r", at=AT, path="post", sentence="?", about=facts)
     return asked.question
 
 
@@ -67,7 +67,7 @@ def test_how_many_answers_settle_a_question(needed: int, choices: list[str], aft
 
 
 def test_a_question_of_another_kind_is_settled_by_its_first_answer() -> None:
-    asked = ask(QuestionKind.ATTEMPTS_USED, run_id="r", number=1, at=AT, path="p", sentence="?").question
+    asked = ask(QuestionKind.ATTEMPTS_USED, Snapshot(), run_id="r", at=AT, path="p", sentence="?").question
     assert settled_after(asked, ["again", "stop"]) == 1
 
 

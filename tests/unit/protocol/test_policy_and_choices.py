@@ -12,6 +12,7 @@ from milepost.errors import BadOption
 from milepost.protocol.failure import VerificationFailed
 from milepost.protocol.policy import WAIT_MAX, retry_after
 from milepost.protocol.questions import CHOICES, ask
+from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import QuestionKind
 
 KIND_CHOICES = {
@@ -42,8 +43,8 @@ def test_two_questions_of_one_run_have_different_ids() -> None:
     """An answer to the first must never be taken for one to the second, also when they ask the same."""
 
     def asked(number: int) -> str:
-        kind = QuestionKind.ATTEMPTS_USED
-        return ask(kind, run_id="r", number=number, at="now", path="p", sentence="?").question.question_id
+        kind, s = QuestionKind.ATTEMPTS_USED, Snapshot(record_count=number)
+        return ask(kind, s, run_id="r", at="now", path="p", sentence="?").question.question_id
 
     assert asked(7) == asked(7)
     assert len({asked(number) for number in range(100)}) == 100
