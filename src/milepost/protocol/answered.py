@@ -34,9 +34,7 @@ def _request(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
         state.accepted_request = digest
         return
     state.starts = 0
-    state.allowed_anew = NewSend(
-        digest, len(s.answered), q.question_id
-    )  # what was applied stands until that request is sent
+    state.allowed_anew = NewSend(digest, len(s.answered), q.question_id)  # until it is sent, what was applied stands
 
 
 def _plan(s: Snapshot, q: QuestionAsked, a: AnswerEntered) -> None:
