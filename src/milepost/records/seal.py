@@ -108,12 +108,6 @@ class Sealer:
             ends[chain] = seal
             yield record
 
-    def check_chain(self, records: Iterable[Sealed], before: bytes | None = None) -> bytes | None:
-        """Check records of one chain in order; return the last seal. Raises: CorruptRecord naming the first bad one."""
-        for record in records:
-            before = self.check(record, before)
-        return before
-
     def check(self, record: Sealed, before: bytes | None) -> bytes:
         """Check one record after the one sealed `before` in its chain; return its seal. Raises: CorruptRecord."""
         expected = self.seal(before, record.seq, record.chain, record.kind, record.body)

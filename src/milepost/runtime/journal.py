@@ -169,9 +169,8 @@ class Journal:
             return  # done, and pruned since
         if not self._own_chain_is_all_and_stands():
             proof = JournalProof(row.run_id, self.sealer)
-            for page in self._written():
-                for line in page:
-                    proof.pass_by(line, is_judged=not line.chain)
+            for line in self._written():
+                proof.pass_by(line, is_judged=not line.chain)
             proof.end(head)
         if row.head != head:
             reason = f"it says {row.head.seq} records, {head.seq} were appended"
@@ -181,21 +180,21 @@ class Journal:
         """Say whether the task's chain is the only one and ends as it was appended: its last seal covers all of it."""
         if self._counts[""] != self._head.seq:
             return False
-        last: bytes | None = None
+        ends: dict[str, bytes] = {}
         try:
-            for page in self._written():
-                last = self.sealer.check_chain(page, last)
+            for _ in self.sealer.checked(self._written(), ends):
+                continue
         except CorruptRecord:
             return False  # the proof names it
-        return last == self._chains[""]
+        return ends.get("") == self._chains[""]
 
-    def _written(self) -> Iterator[list[StoredRecord]]:
-        """Yield what the store holds of the run, a page at a time."""
+    def _written(self) -> Iterator[StoredRecord]:
+        """Yield what the store holds of the run, read a page at a time."""
         page = self.store.records(self.lease.run_id, limit=READ_BACK_MAX)
-        yield page
+        yield from page
         while len(page) == READ_BACK_MAX:
             page = self.store.records(self.lease.run_id, after=page[-1].seq, limit=READ_BACK_MAX)
-            yield page
+            yield from page
 
     def close(self) -> None:
         if self._witness is not None:
@@ -239,12 +238,12 @@ class Journal:
             stored = self.store.records(self.lease.run_id, chain=path)
             if not stored:
                 return
-            last = self.sealer.check_chain(stored)
-            assert last is not None
-            self._chains[path], self._counts[path] = last, len(stored)
+            ends: dict[str, bytes] = {}
+            checked = list(self.sealer.checked(stored, ends))  # all of them, before one is folded
+            self._chains[path], self._counts[path] = ends[path], len(checked)
             s = self.snapshot
             counted = s.verified_count, s.applied_count
-            for line in stored:
+            for line in checked:
                 fold(self.sealer, s, line, decoded(self.sealer, line))
             s.verified_count, s.applied_count = counted  # they were counted when they were written
 
@@ -252,9 +251,14 @@ class Journal:
 _ABOUT_QUESTIONS: frozenset[type[Record]] = frozenset((QuestionAsked, AnswerEntered, RunEnded))
 
 
+def status_of(s: Snapshot) -> RunStatus:
+    """Return the status the list of runs shows for what a journal says."""
+    return RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
+
+
 def progress_of(s: Snapshot, last: Record) -> Progress:
     """Return what the list of runs shows for what a journal says up to its last record."""
-    status = RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
+    status = status_of(s)
     detail = _detail(last) if isinstance(last, RunEnded) else ""
     cost = str(s.used.cost) if s.used.cost else ""
     tokens = min(s.used.tokens, TOKENS_MAX)

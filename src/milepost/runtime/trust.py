@@ -17,8 +17,9 @@ from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, settled_after
 from milepost.records.canonical import digest, parse
 from milepost.records.identity import is_same_person
-from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed, RunStatus
+from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed
 from milepost.records.rows import AnswerRow
+from milepost.runtime.journal import status_of
 from milepost.runtime.opening import Opened, collecting_later, read_snapshot
 from milepost.stores.contract import Lease, Store, StoredArtifact
 
@@ -71,11 +72,6 @@ def check_row(opened: Opened) -> None:
     shown, sealed = row.progress.status, status_of(opened.snapshot)
     if shown != sealed:
         raise _corrupt(opened, "its row in the list of runs", f"it says {shown}, the journal says {sealed}")
-
-
-def status_of(s: Snapshot) -> RunStatus:
-    """Return the status the list of runs shows for what a journal says."""
-    return RunStatus.ASKING if s.questions and s.status is RunStatus.RUNNING else s.status
 
 
 def check_questions(store: Store, opened: Opened) -> None:
