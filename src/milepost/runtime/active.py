@@ -221,23 +221,12 @@ class ActiveRun:
         try:
             return self.journal.append(records, artifacts, claims)
         except (LeaseLost, StoreUnavailable) as error:
-            raise self.failed(error) from error
+            raise self.broken_by(error) from error
 
-    def distrust(self, error: CorruptRecord) -> BaseException:
-        """End the journey, whatever the plan catches, over what it cannot rest on; return the signal to raise."""
+    def broken_by(self, error: LeaseLost | StoreUnavailable | CorruptRecord) -> BaseException:
+        """End the journey, whatever the plan catches, over what it cannot go on with; return the signal to raise."""
         self.lose(error)
-        found = self.obstacle()
-        assert found is not None
-        return found
-
-    def failed(self, error: BaseException) -> BaseException:
-        """Translate a failed append into the signal that unwinds; remember why."""
-        if isinstance(error, (LeaseLost, StoreUnavailable)):
-            self.lose(error)
-            found = self.obstacle()
-            assert found is not None
-            return found
-        return error
+        return self.obstacle() or AssertionError()
 
     def keep_going(self, task: asyncio.Task[None]) -> None:
         """Hold a task that nobody waits for until it is done: a loop alone would let go of it."""

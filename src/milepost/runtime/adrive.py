@@ -155,9 +155,7 @@ class _Cancellable:
 
 async def _append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
     if op.starts:
-        if perform.holds_starts(run):
-            await _park(run)
-        perform.refuse_start(run)
+        await _gate(run)
         if call.cancelled:
             raise asyncio.CancelledError
     entry = perform.appended(run, op)
@@ -165,7 +163,7 @@ async def _append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
         try:
             await _settled(entry.ticket)
         except (LeaseLost, StoreUnavailable) as error:
-            raise run.failed(error) from error
+            raise run.broken_by(error) from error
         run.journal.durable(entry)
 
 
@@ -175,6 +173,12 @@ def _settled(ticket: Ticket) -> asyncio.Future[None]:
     future: asyncio.Future[None] = loop.create_future()
     ticket.add_done_callback(partial(Postbox.put, postbox(loop), future))
     return future
+
+
+async def _gate(run: ActiveRun) -> None:
+    if perform.holds_starts(run):
+        await _park(run)
+    perform.refuse_start(run)
 
 
 async def _park(run: ActiveRun) -> None:
@@ -213,9 +217,7 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
                 await run.bell.wait_async(lambda: perform.interrupted(run), min(left, perform.WAKE_S))
     finally:
         run.unpark()
-    if perform.holds_starts(run):
-        await _park(run)
-    perform.refuse_start(run)
+    await _gate(run)
 
 
 # ── users' functions ────────────────────────────────────────────────────────────────────────────────

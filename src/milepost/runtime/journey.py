@@ -206,7 +206,7 @@ def _check_cancel(run: ActiveRun, world: World) -> None:
     try:
         run.journal.sealer.check_row(world.cancel)
     except CorruptRecord as error:
-        raise run.distrust(error) from error
+        raise run.broken_by(error) from error
 
 
 def _note_versions(versions: Any) -> Steps[None]:
@@ -316,7 +316,7 @@ def _read_back(run: ActiveRun) -> None:
     try:
         run.journal.check_written()
     except CorruptRecord as error:
-        raise run.distrust(error) from error
+        raise run.broken_by(error) from error
 
 
 def _ask_about_open_intents(run: ActiveRun) -> Steps[None]:

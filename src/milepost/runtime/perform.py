@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from milepost.errors import CorruptRecord, LeaseLost, NotEncodable, StoreUnavailable, UnavailableError
+from milepost.errors import CorruptRecord, LeaseLost, NotEncodable, StoreUnavailable
 from milepost.protocol.ops import (
     Append,
     Artifact,
@@ -72,7 +72,7 @@ def append(run: ActiveRun, call: RuntimeCall, op: Append) -> None:
         try:
             entry.ticket.wait()
         except (LeaseLost, StoreUnavailable) as error:
-            raise run.failed(error) from error
+            raise run.broken_by(error) from error
         run.journal.durable(entry)
 
 
@@ -191,8 +191,8 @@ def keep(run: ActiveRun, call: RuntimeCall, op: Keep) -> Artifact:
     """Make bytes durable as a file. Crash: a file that no record points at, which `doctor` lists."""
     try:
         return run.journal.artifacts.keep(op.data, op.media_type)
-    except UnavailableError as error:
-        raise run.failed(error) from error
+    except StoreUnavailable as error:
+        raise run.broken_by(error) from error
 
 
 def keep_files(run: ActiveRun, call: RuntimeCall, op: KeepFiles) -> tuple[list[dict[str, Any]], list[Artifact]]:
@@ -213,7 +213,7 @@ def load(run: ActiveRun, call: RuntimeCall, op: Load) -> bytes:
     except CorruptRecord as error:
         if run.checking:
             raise
-        raise run.distrust(error) from error
+        raise run.broken_by(error) from error
 
 
 def look_at(run: ActiveRun, call: RuntimeCall, op: Observe) -> list[Any]:
@@ -274,10 +274,8 @@ def _claim(run: ActiveRun, call: RuntimeCall, key: str, request_digest: str, ins
     try:
         owner = run.journal.store.claim(row, run.lease.token, instead_of=instead_of)
         sealer.check_row(owner)
-    except CorruptRecord as error:
-        raise run.distrust(error) from error
-    except BaseException as error:
-        raise run.failed(error) from error
+    except (LeaseLost, StoreUnavailable, CorruptRecord) as error:
+        raise run.broken_by(error) from error
     return owner
 
 
