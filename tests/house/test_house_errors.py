@@ -83,7 +83,6 @@ BROAD_HANDLERS = {
     "runtime/journey.py": ["journey"],
     "runtime/amap.py": ["_each.work"],
     "runtime/map.py": ["map_calls.work"],
-    "runtime/perform.py": ["_claim"],
     "runtime/shield.py": ["_Work._carried_out"],
     "runtime/start.py": ["_first_start", "_going_on", "_resume", "run_task", "run_task_async"],
     "sources/call.py": ["_imported", "observe_call"],

@@ -47,9 +47,9 @@ def test_another_run_and_another_key_seal_otherwise() -> None:
 def test_a_record_of_another_history_of_its_chain_is_refused_by_name(sealer: Sealer) -> None:
     """Both histories were sealed by us: only the seal before tells them apart."""
     one, other = history(sealer), history(sealer, b'{"a":9}')
-    assert sealer.check_chain(one) == one[-1].seal
+    assert list(sealer.checked(one, {})) == one
     with pytest.raises(CorruptRecord, match=r"record 2 \(step_verified in outer\)"):
-        sealer.check_chain([other[0], one[1]])
+        list(sealer.checked([other[0], one[1]], {}))
 
 
 def test_many_records_are_checked_as_each_alone_up_to_the_first_that_is_not_as_sealed(sealer: Sealer) -> None:
@@ -95,7 +95,7 @@ def test_an_edited_record_is_refused(sealer: Sealer) -> None:
     """The simplest attack of all."""
     first, second = history(sealer)
     with pytest.raises(CorruptRecord, match=r"record 1 \(step_started in outer\)"):
-        sealer.check_chain([first._replace(body=b'{"a":2}'), second])
+        list(sealer.checked([first._replace(body=b'{"a":2}'), second], {}))
 
 
 def test_a_key_has_a_name_that_does_not_tell_it() -> None:
