@@ -8,9 +8,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
+from browser import a_chromium, by_link
 from running import PLANS, Console, a_console
 
 
@@ -36,3 +38,16 @@ def visitor(console: Console) -> Iterator[httpx.Client]:
     """Return somebody who came in by the link."""
     with closing(console.visitor()) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Return a browser, for one module: its loop would be in the way of tests that run their own."""
+    with a_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def state(chromium: Any, console: Console, visitor: httpx.Client) -> Any:
+    """Return the cookies of somebody who came in after the visitor did."""
+    return by_link(chromium, console)

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from browser import Visit, a_chromium, a_visit, by_link
+from browser import Visit, a_visit
 from running import Console, question_of
 
 WIDTHS = (390, 1280)
@@ -36,18 +36,6 @@ PATHS = {
 }
 LOW_CONTRAST = Path(__file__).with_name("low_contrast.js").read_text(encoding="utf-8")
 FAULTS = Path(__file__).with_name("faults.js").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with a_chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def state(chromium: Any, console: Console, visitor: httpx.Client) -> Any:
-    """Return the cookies of somebody who came in after the visitor did."""
-    return by_link(chromium, console)
 
 
 @pytest.fixture(scope="module")

@@ -12,22 +12,10 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from browser import EVIL, Visit, a_chromium, a_visit, by_link, by_token
+from browser import EVIL, Visit, a_visit, by_token
 from running import Console, a_console, question_of
 
 ANA, BEN = "token-of-ana-in-a-browser", "token-of-ben-in-a-browser"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with a_chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def state(chromium: Any, console: Console, visitor: httpx.Client) -> Any:
-    """Return the cookies of somebody who came in after the visitor did."""
-    return by_link(chromium, console)
 
 
 @pytest.fixture

@@ -66,13 +66,19 @@ def _events(text: str) -> list[tuple[Any, ...]]:
     return [(e["event"], *(e[name] for name in ("why", "status", "starts") if name in e)) for e in found]
 
 
-def test_a_run_that_was_killed_is_started_again_and_a_stop_reaches_what_runs(shell: Shell) -> None:
-    """kill -9 of a run, and then SIGTERM of the watch: the first costs nothing, the second stops in order."""
+def _killed_inside(shell: Shell) -> Gate:
+    """Start a run and kill it in its body; return the gate where it stood."""
     gate = Gate(shell.folder, "gate")
     run = shell.start("run", "dying.py:gated", "--run-id", "r")
     gate.wait_until_inside()
     run.kill()
     run.communicate()
+    return gate
+
+
+def test_a_run_that_was_killed_is_started_again_and_a_stop_reaches_what_runs(shell: Shell) -> None:
+    """kill -9 of a run, and then SIGTERM of the watch: the first costs nothing, the second stops in order."""
+    gate = _killed_inside(shell)
     with watching(shell) as watch:
         assert watch.until("started", "r")["why"] == "died"
         gate.wait_until_inside()
@@ -132,11 +138,7 @@ def test_a_poisoned_run_is_left_alone_at_the_bound_also_after_a_restart(shell: S
 def test_a_watch_that_dies_does_not_forget_its_starts(shell: Shell) -> None:
     """The start is counted before the process begins: a machine that goes down with it is no way around the bound."""
     _settings(shell, "[watch]\nrestarts = 1\n")
-    gate = Gate(shell.folder, "gate")
-    run = shell.start("run", "dying.py:gated", "--run-id", "r")
-    gate.wait_until_inside()
-    run.kill()
-    run.communicate()
+    gate = _killed_inside(shell)
     with watching(shell) as watch:
         pid = watch.until("started", "r")["pid"]
         gate.wait_until_inside()

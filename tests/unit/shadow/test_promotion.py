@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from promoting import answer, shadowed
 
 from milepost import Key, effect, task
 from milepost.errors import (
@@ -18,8 +19,6 @@ from milepost.errors import (
     MisuseError,
     NotPromoted,
 )
-from milepost.records.identity import Identity
-from milepost.runtime.answering import answer_question
 from milepost.shadow.evidence import keep_report, kept, over_time
 from milepost.shadow.promotion import case_for, promotion, promotion_id, said
 from milepost.shadow.report import report
@@ -59,19 +58,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def shadowed(store: Store, plan: Any, run_id: str, file: Path, amount: str = "10.00") -> str:
-    """Run a shadow and keep how it compared; return the comparison's id."""
-    plan.options(store=store, shadow=True).run(run_id, amount)
-    return keep_report(store, report(store, run_id, against=str(file)))
-
-
-def approve(store: Store, choice: str = "approve") -> None:
-    (row,) = store.questions()
-    answer_question(
-        store, row.question_id, choice, by=Identity("ada@desk"), seal_key=None, at="2026-11-02T08:00:00+00:00"
-    )
-
-
 def promoted(store: Store, plan: Any) -> Any:
     case = case_for(plan.spec, store)
     return promotion.options(store=store).run(promotion_id(case), case)
@@ -85,7 +71,7 @@ def live(store: MemoryStore, file: Path) -> Any:
         shadowed(store, plan, name, file)
     with pytest.raises(ApprovalNeeded):
         promoted(store, plan)
-    approve(store)
+    answer(store)
     promoted(store, plan)
     return plan
 
@@ -131,7 +117,7 @@ def test_a_declined_promotion_stays_declined(store: MemoryStore, file: Path) -> 
         shadowed(store, plan, name, file)
     with pytest.raises(ApprovalNeeded):
         promoted(store, plan)
-    approve(store, "decline")
+    answer(store, "decline")
     for _ in range(2):
         with pytest.raises(Declined):
             promoted(store, plan)
@@ -144,7 +130,7 @@ def test_a_run_that_disagrees_breaks_the_row(store: MemoryStore, file: Path) -> 
     plan = role()
     for name in ("dry-1", "dry-2"):
         shadowed(store, plan, name, file)
-    shadowed(store, plan, "dry-3", file, amount="11.00")
+    shadowed(store, plan, "dry-3", file, "11.00")
     with pytest.raises(NotPromoted, match="0 of 2 shadow runs in a row"):
         case_for(plan.spec, store)
 
@@ -189,7 +175,7 @@ def test_only_what_compares_a_done_shadow_run_is_kept(store: MemoryStore, file: 
 def test_shadow_runs_add_up_over_time(store: MemoryStore, file: Path) -> None:
     plan = role()
     shadowed(store, plan, "dry-1", file)
-    shadowed(store, plan, "dry-2", file, amount="11.00")
+    shadowed(store, plan, "dry-2", file, "11.00")
     plan.options(store=store, shadow=True).run("dry-3")
     found = over_time(store, "bookkeeper")
     assert [(run["run_id"], run["agreement"]) for run in found["runs"]] == [

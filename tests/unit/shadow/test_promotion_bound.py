@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from promoting import answer, shadowed
 
 from milepost import Key, Limits, current_run, effect, sleep, step, task
 from milepost.errors import ApprovalNeeded, BadName, MisuseError, NotPromoted, StepFailed, VersionsChanged
 from milepost.protocol.spec import TaskSpec
-from milepost.records.identity import Identity
 from milepost.runtime.active import RunOptions
-from milepost.runtime.answering import answer_question
 from milepost.runtime.check import check_run
 from milepost.runtime.promoted import COMPARISON, PROMOTION
 from milepost.shadow.evidence import Comparison, keep_report, kept, over_time
@@ -80,17 +79,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "done.csv"
     path.write_text("effect,number,amount\nbook,INV-1,1\npay,INV-1,1000\n")
     return path
-
-
-def shadowed(store: Store, plan: Any, run_id: str, file: Path, amount: str = "1") -> str:
-    plan.options(store=store, shadow=True).run(run_id, amount)
-    return keep_report(store, report(store, run_id, against=str(file)))
-
-
-def answer(store: Store, choice: str = "approve") -> None:
-    (row,) = store.questions()
-    by = Identity("ada@desk")
-    answer_question(store, row.question_id, choice, by=by, seal_key=None, at="2026-11-02T08:00:00+00:00")
 
 
 def asked(store: Store, plan: Any) -> str:
@@ -258,7 +246,7 @@ def test_a_promotion_does_not_hold_when_a_newer_shadow_run_disagrees_before_it_c
     plan = a_role()
     shadowed(store, plan, "dry-1", file)
     name = asked(store, plan)
-    shadowed(store, plan, "dry-2", file, amount="7")
+    shadowed(store, plan, "dry-2", file, "7")
     answer(store)
     for _ in range(2):
         with pytest.raises(NotPromoted, match=r"rests on has changed: dry-2 agrees to 50.00%"):
@@ -293,7 +281,7 @@ def test_what_leaves_effects_out_does_not_count_and_says_so(store: MemoryStore, 
 
 def test_what_does_not_count_takes_nothing_from_an_earlier_comparison(store: MemoryStore, file: Path) -> None:
     plan = a_role()
-    first = shadowed(store, plan, "dry", file, amount="7")
+    first = shadowed(store, plan, "dry", file, "7")
     keep_report(store, report(store, "dry", against=str(file), effect="pay"))
     assert [(one.comparison_id, one.found.agreement) for one in kept(store, "bookkeeper")] == [(first, 0.5)]
 
