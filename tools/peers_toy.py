@@ -78,10 +78,6 @@ def milepost_looked_up(folder: Path) -> str:
     return milepost(folder, lookup=find, settle=timedelta(0))
 
 
-def milepost_neither(folder: Path) -> str:
-    return milepost(folder)
-
-
 def dbos(folder: Path) -> str:
     """DBOS on SQLite: a workflow with one step, recovered at launch and called again under its id."""
     from dbos import DBOS, SetWorkflowID
@@ -151,7 +147,7 @@ def _saver(folder: Path) -> Any:
 
 TOYS: dict[str, tuple[str, Callable[[Path], str]]] = {
     "Milepost, provider that can be looked up": ("milepost", milepost_looked_up),
-    "Milepost, provider that keeps and tells nothing": ("milepost", milepost_neither),
+    "Milepost, provider that keeps and tells nothing": ("milepost", milepost),
     "DBOS": ("dbos", dbos),
     "LangGraph, functional API": ("langgraph", langgraph_task),
     "LangGraph, graph": ("langgraph", langgraph_graph),

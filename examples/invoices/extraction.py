@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from invoices.faults import OutsideError, RateLimited, retry_after_of
+from invoices.faults import RateLimited, Unexpected, retry_after_of
 from invoices.model import Invoice, InvoiceFormat, InvoiceKind, Line
 
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -33,26 +33,20 @@ PRICES: dict[str, tuple[Decimal, Decimal]] = {"local-": (Decimal(0), Decimal(0))
 """USD per million tokens in and out, by the beginning of a model's name; INVOICES_MODEL_PRICE="3,15" overrides."""
 
 
-class ModelUnavailable(OutsideError):
+class ModelUnavailable(Unexpected):
     """No model answered: no key, no connection, or the provider's own trouble."""
 
     code = "model-unavailable"
     hint = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, check the provider's status page, and resume."
-
-    def __init__(self, *, where: str, found: str) -> None:
-        self.where, self.found = where, found
-        super().__init__(f"{where}: expected an answer from a model, found {found}.")
+    expected = "an answer from a model"
 
 
-class BadAnswer(OutsideError):
+class BadAnswer(Unexpected):
     """The model answered, but not with an invoice."""
 
     code = "bad-answer"
     hint = "Read the document yourself, or try another model."
-
-    def __init__(self, *, where: str, found: str) -> None:
-        self.where, self.found = where, found
-        super().__init__(f"{where}: expected one invoice as JSON, found {found}.")
+    expected = "one invoice as JSON"
 
 
 @dataclass(frozen=True, slots=True)

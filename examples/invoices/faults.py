@@ -17,26 +17,33 @@ class OutsideError(Exception):
     hint: ClassVar[str] = "Look at the service named in the message."
 
 
-class NotReached(OutsideError):
+class Unexpected(OutsideError):
+    """Something else was found than `expected`; `so` says what follows from that."""
+
+    expected: ClassVar[str]
+    so: ClassVar[str] = ""
+
+    def __init__(self, *, where: str, found: str) -> None:
+        self.where, self.found = where, found
+        super().__init__(f"{where}: expected {self.expected}, found {found}{self.so}.")
+
+
+class NotReached(Unexpected):
     """No connection was made, so nothing was sent."""
 
     code = "not-reached"
     hint = "Start the service, or correct its address, and resume."
-
-    def __init__(self, *, where: str, found: str) -> None:
-        self.where, self.found = where, found
-        super().__init__(f"{where}: expected a service that accepts connections, found {found}; nothing was sent.")
+    expected = "a service that accepts connections"
+    so = "; nothing was sent"
 
 
-class Unanswered(OutsideError):
+class Unanswered(Unexpected):
     """Something was sent and no usable answer came: it may have been carried out, or not."""
 
     code = "unanswered"
     hint = "Look the request up at the service before sending it again."
-
-    def __init__(self, *, where: str, found: str) -> None:
-        self.where, self.found = where, found
-        super().__init__(f"{where}: expected an answer, found {found}; the request may have been carried out.")
+    expected = "an answer"
+    so = "; the request may have been carried out"
 
 
 class RateLimited(OutsideError):
@@ -62,15 +69,12 @@ class TurnedDown(OutsideError):
         super().__init__(f"{where}: expected the request to be accepted, found status {status}: {said[:300]}")
 
 
-class CannotLookUp(OutsideError):
+class CannotLookUp(Unexpected):
     """The service offers no lookup, or its lookup failed: nothing is known about the request."""
 
     code = "cannot-look-up"
     hint = "Ask a person who can see the service's own books."
-
-    def __init__(self, *, where: str, found: str) -> None:
-        self.where, self.found = where, found
-        super().__init__(f"{where}: expected a lookup by key, found {found}.")
+    expected = "a lookup by key"
 
 
 def retry_after_of(header: str | None) -> float | None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from invoices.world.behaviour import CHARACTERS, Behaviour, Lookup
-from invoices.world.http import Answer, Dropped, Request, Service, Silence
+from invoices.world.http import Answer, Dropped, Reply, Request, Service, Silence
 
 SCHEMA = """
 pragma journal_mode = wal;
@@ -44,7 +44,7 @@ class Queue:
         with closing(self._connect()) as connection:
             connection.executescript(SCHEMA)
 
-    def post(self, request: Request) -> Answer | Silence | Dropped:
+    def post(self, request: Request) -> Reply:
         """Accept one exception.
 
         Crash: the entry and its arrival are committed together before anything is answered; before that, neither.

@@ -50,7 +50,8 @@ class Dropped:
     """Carried out, but the connection is closed without an answer."""
 
 
-Route = Callable[[Request], Answer | Silence | Dropped]
+Reply = Answer | Silence | Dropped
+Route = Callable[[Request], Reply]
 
 
 class Service(ThreadingHTTPServer):
@@ -116,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise ValueError(f"{length} bytes where at most {BODY_BYTES_MAX} are taken")
         return json.loads(self.rfile.read(length)) if length else None
 
-    def _deliver(self, answer: Answer | Silence | Dropped) -> None:
+    def _deliver(self, answer: Reply) -> None:
         if isinstance(answer, Answer):
             self._write(answer)
             return

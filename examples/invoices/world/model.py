@@ -13,11 +13,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from invoices.world.http import Answer, Dropped, Request, Service, Silence
+from invoices.world.http import Answer, Dropped, Reply, Request, Service, Silence
 from invoices.world.reading import invoice_fields
 
 CHARACTERS_PER_TOKEN = 4
-TROUBLE: dict[str, Answer | Silence | Dropped] = {
+TROUBLE: dict[str, Reply] = {
     "rate-limited": Answer(429, {"error": {"type": "rate_limit_error"}}, {"Retry-After": "3"}),
     "overloaded": Answer(529, {"error": {"type": "overloaded_error"}}),
     "broken": Answer(500, {"error": {"type": "api_error"}}),
@@ -37,11 +37,11 @@ class Model:
         self._calls = 0
         self._next: list[str] = []
 
-    def anthropic(self, request: Request) -> Answer | Silence | Dropped:
+    def anthropic(self, request: Request) -> Reply:
         """Answer one Messages request."""
         return self._call(request, _as_anthropic)
 
-    def openai(self, request: Request) -> Answer | Silence | Dropped:
+    def openai(self, request: Request) -> Reply:
         """Answer one chat-completions request."""
         return self._call(request, _as_openai)
 
@@ -60,9 +60,7 @@ class Model:
             self._next = list(wanted)
         return Answer(200, {"next": wanted})
 
-    def _call(
-        self, request: Request, wrap: Callable[[str, str, int, int], dict[str, Any]]
-    ) -> Answer | Silence | Dropped:
+    def _call(self, request: Request, wrap: Callable[[str, str, int, int], dict[str, Any]]) -> Reply:
         prompt = _prompt_of(request.body)
         if prompt is None:
             return Answer(400, {"error": {"type": "invalid_request_error"}})

@@ -112,7 +112,7 @@ def scalar(value: Any, now: datetime) -> Markup:
     if re.fullmatch(TIME, value):
         return _time(value, now)
     if "\n" in value:
-        return Markup('<pre class="text">{}</pre>').format(Markup("\n").join(inert(line) for line in value.split("\n")))
+        return Markup('<pre class="text">{}</pre>').format(inert(value, lines=True))
     return prose(value, now) if value else Markup('<span class="nothing">empty text</span>')
 
 
