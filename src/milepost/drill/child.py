@@ -44,7 +44,7 @@ def carry_out(order: Order, ready: int = -1, over: int = -1) -> int:
         if order.do == "run":
             return _run(order, told)
         if order.do == "observe":
-            told["observed"] = _plain(_awaited(_loaded(order.function)()))
+            told["observed"] = _observed(_loaded(order.function))
         else:
             _keep(order, ready, over)
         return 0
@@ -80,16 +80,12 @@ def _loaded(what: Named | None) -> Any:
     return load(what)
 
 
-def _awaited(value: Any) -> Any:
-    """Return what `observe` returned, or what its coroutine does."""
-    return asyncio.run(value) if asyncio.iscoroutine(value) else value
-
-
-def _plain(value: Any) -> Any:
-    """Return what `observe` saw as plain JSON data, whatever classes it is made of."""
+def _observed(observe: Callable[[], Any]) -> Any:
+    """Return what `observe` or its coroutine saw, as plain JSON data, whatever classes it is made of."""
     from pydantic_core import to_jsonable_python
 
-    return to_jsonable_python(value)
+    seen = observe()
+    return to_jsonable_python(asyncio.run(seen) if asyncio.iscoroutine(seen) else seen)
 
 
 # ── running the task ────────────────────────────────────────────────────────────────────────────────

@@ -94,7 +94,7 @@ class Notifier:
         # The rows first: one that another process notes meanwhile, about a question too new for us, is left alone.
         now, rows, questions = self._now(), self.outbox.all(), self._open()
         self._tidy(rows, questions)
-        known = {_key(row): row for row in rows}
+        known = {(row.question_id, row.reason, row.channel): row for row in rows}
         found = list(due(questions, self.config.notify, self.ways, now))
         self.outbox.note([d for d in found if _key_of(d) not in known], now)
         return _bundled([d for d in found if _may_be_sent(known.get(_key_of(d)), now)])
@@ -177,10 +177,6 @@ def _bundled(found: Sequence[Due]) -> list[Parcel]:
         alone = d.question.question_id if d.channel.command else ""
         parcels.setdefault((d.question.run_id, d.question.kind, d.reason, d.channel.name, alone), []).append(d)
     return list(parcels.values())
-
-
-def _key(row: Notification) -> tuple[str, str, str]:
-    return row.question_id, row.reason, row.channel
 
 
 def _key_of(d: Due) -> tuple[str, str, str]:

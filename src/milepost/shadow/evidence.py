@@ -17,6 +17,7 @@ from milepost.records.model import RunStatus
 from milepost.runtime.promoted import COMPARISON, promotion_of, results
 from milepost.runtime.standing import all_runs
 from milepost.shadow.comparing import one_sided
+from milepost.shadow.others import Other
 from milepost.shadow.report import COMPARED, Report, agreement_of
 from milepost.stores.contract import RunRow, Store
 from milepost.views.opened import seal_key
@@ -93,15 +94,7 @@ def keep_report(store: Store, report: Report) -> str:
     Raises: MisuseError when it compares nothing, compares with what was not done, or the run is not done.
     Crash: kept, or the same command keeps it.
     """
-    if report.against is None:
-        raise MisuseError(reason="nothing is compared: name what with --against")
-    if report.against.is_shadow:
-        reason = f"{report.against.name} is a shadow run, it did nothing: --keep takes what is compared with a file of"
-        raise MisuseError(reason=f"{reason} what people did, or with a live run")
-    if report.status != RunStatus.DONE:
-        raise MisuseError(
-            reason=f"run {report.run_id} is {report.status}: only a run that is done is compared for good"
-        )
+    other = _done_side(report)
     found = Comparison(
         run_id=report.run_id,
         task=report.task,
@@ -113,15 +106,29 @@ def keep_report(store: Store, report: Report) -> str:
         left_out=list(report.left_out),
         uncompared=one_sided(report.lines)[0],
         on=list(report.on),
-        against=report.against.name,
-        against_digest=report.against.digest,
-        against_run=report.against.run_id,
+        against=other.name,
+        against_digest=other.digest,
+        against_run=other.run_id,
         **report.counts,
     )
     as_data = {f.name: getattr(found, f.name) for f in fields(found)}
     name = f"comparison-{report.run_id[:_NAME_MAX]}-{digest(canonical(as_data))[:8]}"
     comparison.options(store=store).run(name, found)
     return name
+
+
+def _done_side(report: Report) -> Other:
+    """Return what was done, which a report is kept against. Raises: MisuseError when it is not to be kept."""
+    other = report.against
+    if other is None:
+        raise MisuseError(reason="nothing is compared: name what with --against")
+    if other.is_shadow:
+        reason = f"{other.name} is a shadow run, it did nothing: --keep takes what is compared with a file of"
+        raise MisuseError(reason=f"{reason} what people did, or with a live run")
+    if report.status != RunStatus.DONE:
+        reason = f"run {report.run_id} is {report.status}: only a run that is done is compared for good"
+        raise MisuseError(reason=reason)
+    return other
 
 
 def kept(store: Store, task: str) -> list[Kept]:
