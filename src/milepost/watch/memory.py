@@ -36,19 +36,21 @@ class Memory:
             self._tries.pop(run_id)
         else:
             self._tries[run_id] = tries
-        with translated(str(self.path), "remember starts"):
+        self._write()
+
+    def keep_only(self, run_ids: set[str]) -> None:
+        """Forget runs that have ended. Crash: as `put`. Raises: StoreUnavailable."""
+        if self._tries.keys() - run_ids:
+            self._tries = {run_id: found for run_id, found in self._tries.items() if run_id in run_ids}
             self._write()
 
     def _write(self) -> None:
         fresh = self.path.with_name(f"{self.path.name}.fresh")
-        fresh.touch(mode=0o600)
-        fresh.write_text(json.dumps({name: asdict(found) for name, found in self._tries.items()}), encoding="utf-8")
-        os.replace(fresh, self.path)
-
-    def keep_only(self, run_ids: set[str]) -> None:
-        """Forget runs that have ended. Crash: as `put`."""
-        for run_id in set(self._tries) - run_ids:
-            self.put(run_id, None)
+        text = json.dumps({run_id: asdict(found) for run_id, found in self._tries.items()})
+        with translated(str(self.path), "remember starts"):
+            fresh.touch(mode=0o600)
+            fresh.write_text(text, encoding="utf-8")
+            os.replace(fresh, self.path)
 
 
 def _read(path: Path) -> dict[str, Tries]:
