@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,19 @@ def _agents_and_people_in_one_process() -> None:
     from milepost.runtime import children  # not above: a test of what an import brings must find nothing of ours
 
     children.plays_both = True
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Give a file system of its own, of two megabytes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command")
+    if done.returncode:
+        pytest.skip(f"this user may not mount a small tmpfs: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -33,6 +33,15 @@ def begin(store: Store, run_id: str = "r", *, holder: Holder = HERE, **facts: An
     return lease
 
 
+def take_over(store: Store, run_id: str = "r") -> Lease:
+    """Succeed a holder that stood still."""
+    row = store.run(run_id)
+    assert row is not None
+    lease = store.acquire(run_id, ELSEWHERE, still=row.held)
+    assert isinstance(lease, Lease)
+    return lease
+
+
 def record(seq: int, *, chain: str = "", kind: str = "step_started", body: bytes = b"{}") -> StoredRecord:
     return StoredRecord(seq, chain, kind, body, bytes([seq % 256]) * 32)
 

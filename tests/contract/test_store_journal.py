@@ -7,19 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from store_rows import AT, ELSEWHERE, artifact, batch, begin, progress, record, seqs
+from store_rows import AT, artifact, batch, begin, progress, record, seqs, take_over
 
 from milepost.errors import LeaseLost, StoreUnavailable
 from milepost.records.model import RunStatus
 from milepost.stores.contract import Batch, Head, Held, Lease, Store
-
-
-def take_over(store: Store, run_id: str = "r") -> Lease:
-    row = store.run(run_id)
-    assert row is not None
-    lease = store.acquire(run_id, ELSEWHERE, still=row.held)
-    assert isinstance(lease, Lease)
-    return lease
 
 
 def test_a_waited_batch_is_read_back_byte_for_byte(store: Store) -> None:

@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from store_rows import AT, ELSEWHERE, HERE, batch, begin, progress
+from store_rows import AT, ELSEWHERE, HERE, batch, begin, progress, take_over
 
 from milepost.errors import LeaseLost
 from milepost.records.model import RunStatus
@@ -80,10 +80,7 @@ def test_of_runs_that_share_a_commit_each_gives_back_its_own_lease(store: Store)
 
 def test_a_batch_that_is_fenced_gives_nobodys_lease_back(store: Store) -> None:
     old = begin(store)
-    seen = store.acquire("r", ELSEWHERE)
-    assert isinstance(seen, Held)
-    new = store.acquire("r", ELSEWHERE, still=seen)
-    assert isinstance(new, Lease)
+    new = take_over(store)
     with pytest.raises(LeaseLost):
         store.append(batch(old, 1, gives_back=True)).wait()
     store.release(old)
@@ -106,10 +103,7 @@ def test_a_holder_elsewhere_is_succeeded_only_after_it_stood_still(store: Store)
 
 def test_a_smaller_token_neither_renews_nor_releases(store: Store) -> None:
     old = begin(store)
-    seen = store.acquire("r", ELSEWHERE)
-    assert isinstance(seen, Held)
-    new = store.acquire("r", ELSEWHERE, still=seen)
-    assert isinstance(new, Lease)
+    new = take_over(store)
     assert not store.renew(old, AT)
     store.release(old)
     row = store.run("r")

@@ -66,22 +66,6 @@ def _clean() -> None:
         each.clear()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command")
-    if done.returncode:
-        pytest.skip(f"this user may not mount a small tmpfs: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 def fill(folder: Path) -> None:
     """Leave not a byte."""
     with (folder / "ballast").open("ab", buffering=0) as file:

@@ -11,27 +11,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+import nesting
 import pytest
 
-PLAN = """
-from milepost import step, task
-
-@step
-def one() -> int:
-    return 1
-
-@step
-def both() -> int:
-    return one() + one()
-
-@task
-def plan() -> int:
-    return both() + one()
-
-@task
-def flat() -> int:
-    return one()
-"""
 INSIDE = "deletes a checkpoint inside a step"
 TRIGGERS = {
     "deletes a checkpoint": (
@@ -61,17 +43,16 @@ TRIGGERS = {
 
 
 @pytest.mark.parametrize(
-    ("what", "plan"), [(w, p) for w in TRIGGERS for p in ("plan", "flat") if (w, p) != (INSIDE, "flat")]
+    ("what", "plan"), [(w, p) for w in TRIGGERS for p in ("nested", "flat") if (w, p) != (INSIDE, "flat")]
 )
 def test_a_run_over_a_trigger_does_not_end_as_done(what: str, plan: str, tmp_path: Path) -> None:
     """What was appended is read back before anybody is told that the run is done; exit status 3, by name."""
     trigger, found = TRIGGERS[what]
-    (tmp_path / "plan.py").write_text(PLAN)
-    assert command(tmp_path, "run", f"plan.py:{plan}", "--run-id", "first").returncode == 0
+    assert command(tmp_path, "run", f"{nesting.__file__}:{plan}", "--run-id", "first").returncode == 0
     with closing(sqlite3.connect(tmp_path / "store.sqlite")) as connection:
         connection.execute(f"CREATE TRIGGER altered {trigger}")
         connection.commit()
-    ended = command(tmp_path, "run", f"plan.py:{plan}", "--run-id", "second")
+    ended = command(tmp_path, "run", f"{nesting.__file__}:{plan}", "--run-id", "second")
     told = json.loads(ended.stdout)
     assert (ended.returncode, told["status"], told["error"]["code"]) == (3, None, "corrupt-record")
     assert found in told["error"]["message"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,21 +33,9 @@ def paying() -> None:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """Return a disk of its own, of two megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(disk)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this user may not mount a tmpfs")
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
-
-
-@pytest.fixture
-def store(shell: Shell, disk: Path) -> str:
+def store(shell: Shell, small_disk: Path) -> str:
     """Return the path of a store there: run one ended, run two asks two questions."""
-    store = str(disk / "store.sqlite")
+    store = str(small_disk / "store.sqlite")
     (shell.folder / "asking.py").write_text(ASKING, encoding="utf-8")
     ended = shell.run("run", "letters.py:letters", 'names=["ann"]', "--run-id", "one", MILEPOST_STORE=store)
     asks = shell.run("run", "asking.py:paying", "--run-id", "two", MILEPOST_STORE=store)
@@ -58,16 +44,16 @@ def store(shell: Shell, disk: Path) -> str:
 
 
 @pytest.fixture
-def read_only(store: str, disk: Path) -> str:
+def read_only(store: str, small_disk: Path) -> str:
     """Return that store, on a disk that is read-only now."""
-    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     return store
 
 
 @pytest.fixture
-def full(store: str, disk: Path) -> str:
+def full(store: str, small_disk: Path) -> str:
     """Return that store, on a disk with not a byte left."""
-    with (disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+    with (small_disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
         while True:
             ballast.write(bytes(4096))
     return store

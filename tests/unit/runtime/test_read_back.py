@@ -5,32 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from nesting import flat, nested
 
-from milepost import step, task
 from milepost.errors import CorruptRecord
 from milepost.runtime import journal
 from milepost.stores.contract import StoredRecord
 from milepost.stores.memory import MemoryStore
-
-
-@step
-def one() -> int:
-    return 1
-
-
-@step
-def both() -> int:
-    return one() + one()
-
-
-@task
-def flat() -> int:
-    return one() + one()
-
-
-@task
-def nested() -> int:
-    return one() + both()
 
 
 class Spoilt(MemoryStore):
