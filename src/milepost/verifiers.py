@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
 from milepost.errors import BadOption
+from milepost.records.shown import cut
 
 MESSAGE_MAX = 500  # characters of a sentence
 VALUE_SHOWN_MAX = 60  # characters of a value in it
@@ -45,7 +46,7 @@ class Verifier:
             sentence = self.judge(output, inputs)
         except _Unfit as unfit:
             sentence = unfit.sentence
-        return None if sentence is None else _cut(sentence, MESSAGE_MAX)
+        return None if sentence is None else cut(sentence, MESSAGE_MAX)
 
 
 class _Unfit(Exception):
@@ -318,7 +319,7 @@ def _verdict(judge_row: Callable[[Any], bool | str | None], row: Any) -> str | N
 def _told(findings: list[str]) -> str | None:
     """Say the first findings and count the rest; None when there are none."""
     rest = len(findings) - FINDINGS_SHOWN_MAX
-    shown = "; ".join(_cut(finding, MESSAGE_MAX // FINDINGS_SHOWN_MAX - 8) for finding in findings[:FINDINGS_SHOWN_MAX])
+    shown = "; ".join(cut(finding, MESSAGE_MAX // FINDINGS_SHOWN_MAX - 8) for finding in findings[:FINDINGS_SHOWN_MAX])
     return (f"{shown}; and {rest} more" if rest > 0 else shown) or None
 
 
@@ -328,14 +329,10 @@ def _named(verifier: str, *arguments: str, rows: str = "") -> str:
 
 def _shown(value: Any, spell: Callable[[Any], str] = repr) -> str:
     try:
-        return _cut(spell(value), VALUE_SHOWN_MAX)
+        return cut(spell(value), VALUE_SHOWN_MAX)
     except Exception:  # noqa: BLE001 - a user's `__repr__`; the finding matters more than its wording
         return f"<{_kind(value)} that cannot be shown>"
 
 
 def _kind(value: Any) -> str:
     return type(value).__name__
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

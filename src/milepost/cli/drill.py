@@ -16,7 +16,7 @@ from milepost.cli.named_file import NAMED_FILE, NAMED_FOLDER, written
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, is_terminal, note, only_results_on_stdout, say
 from milepost.errors import MisuseError
-from milepost.views.inert import inert
+from milepost.records.shown import inert
 
 if TYPE_CHECKING:
     from milepost.drill.choosing import Wanted

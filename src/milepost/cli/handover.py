@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.model import Checkpoint, Pointer
+from milepost.records.shown import cut, inert
 from milepost.runtime.opening import Opened
-from milepost.views.evidence import cut
-from milepost.views.inert import inert
 from milepost.views.words import amount, counted
 
 BRIEF_LENGTH_MAX = 2000

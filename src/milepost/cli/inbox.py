@@ -15,6 +15,7 @@ from milepost.cli.people import note_failing
 from milepost.errors import CorruptRecord, RefusedError
 from milepost.records.model import Choice, QuestionKind
 from milepost.records.rows import AnswerRow
+from milepost.records.shown import inert
 from milepost.runtime.answering import asked, find_question, settling
 from milepost.runtime.opening import row_of
 from milepost.runtime.shown import altered, check_shown
@@ -23,7 +24,6 @@ from milepost.stores.contract import QuestionRow, Store
 from milepost.views.approvals import approval_lines, approval_object, evidence_in_order, request_of, so_far
 from milepost.views.errors import error_object
 from milepost.views.evidence import evidence_lines, evidence_of
-from milepost.views.inert import inert
 from milepost.views.opened import now
 from milepost.views.questions import answer_object, question_object
 from milepost.views.words import ago, clock_time

@@ -22,7 +22,7 @@ from milepost.records.model import (
     VersionsNoted,
     WaitRecorded,
 )
-from milepost.views.inert import inert
+from milepost.records.shown import inert
 from milepost.views.summaries import summary
 from milepost.views.words import clock_time
 

@@ -15,7 +15,7 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
 
 from milepost.errors import UnavailableError
-from milepost.views.inert import inert
+from milepost.records.shown import inert
 
 STYLES = {
     "done": "green",

@@ -11,9 +11,9 @@ from milepost.cli.opened import store_to_read
 from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
 from milepost.records.model import RunStatus
+from milepost.records.shown import cut
 from milepost.runtime.standing import Standing, all_runs
 from milepost.stores.contract import RunRow
-from milepost.views.evidence import cut
 from milepost.views.opened import now, stands
 from milepost.views.runs import run_object
 from milepost.views.words import ago

@@ -13,10 +13,10 @@ from milepost.cli.opened import store_to_read, the_store
 from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.errors import MisuseError
+from milepost.records.shown import cut
 from milepost.shadow.evidence import keep_report, over_time
 from milepost.shadow.report import report
 from milepost.stores.contract import Store
-from milepost.views.evidence import cut
 from milepost.views.words import clock_time, counted
 
 HEADERS = ("compared", "effect", "key", "field", "would be", "was")

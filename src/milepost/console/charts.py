@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from milepost.console.arranging import last_days
 from milepost.console.drawing import roughly, safe, svg, tag
-from milepost.views.inert import inert
+from milepost.records.shown import inert
 
 # ── a task's role ───────────────────────────────────────────────────────────────────────────────────
 

@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from milepost.console.scale import Scale, scale_of
-from milepost.views.inert import inert
+from milepost.records.shown import cut, inert
 from milepost.views.words import lasting
 
 WIDTH = 1000
@@ -68,12 +68,6 @@ def tag(name: str, inside: str = "", /, **attributes: object) -> str:
 def safe(value: object) -> str:
     """Return a value as text of a picture."""
     return f"{value:.1f}" if isinstance(value, float) else str(escape(inert(value)))
-
-
-def cut(text: object, length_max: int) -> str:
-    """Cut a text to what fits."""
-    shown = inert(text)
-    return shown if len(shown) <= length_max else shown[: length_max - 1] + "…"
 
 
 def roughly(seconds: float) -> str:
@@ -156,11 +150,11 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _row(row: Mapping[str, Any], scale: Scale, y: float) -> Iterator[str]:
     count = f" ×{row['count']}" if row["count"] > 1 else ""
     indent = 14 * min(row["depth"], 4)
-    name = cut(row["name"], NAME_LENGTH_MAX - len(count) - indent // 7) + count
+    name = cut(inert(row["name"]), NAME_LENGTH_MAX - len(count) - indent // 7) + count
     whole = tag("title", safe(f"{row['kind']} {row['name']}{count}"))
     yield tag("text", safe(name) + whole, x=4 + indent, y=y + BAR - 1, class_=f"name name-{row['kind']}")
     for bar in _merged(row["bars"], scale):
-        about = tag("title", safe(f"{bar.path or row['name']}: {bar.state}. {cut(bar.about, ABOUT_LENGTH_MAX)}"))
+        about = tag("title", safe(f"{bar.path or row['name']}: {bar.state}. {cut(inert(bar.about), ABOUT_LENGTH_MAX)}"))
         yield tag(
             "rect",
             about,

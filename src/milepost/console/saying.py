@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from milepost.protocol.snapshot import age, parse_time
-from milepost.views.inert import inert
+from milepost.records.shown import cut, inert
 from milepost.views.words import until
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00"
@@ -118,8 +118,7 @@ def scalar(value: Any, now: datetime) -> Markup:
 
 def in_short(value: Any) -> str:
     """Say a request's arguments in one line for a list: supplier: Nordic Bearings AB, total: 1204.50."""
-    line = _line(_arguments(value))
-    return line if len(line) <= LINE_LENGTH_MAX else line[: LINE_LENGTH_MAX - 1] + "…"
+    return cut(_line(_arguments(value)), LINE_LENGTH_MAX)
 
 
 def is_said_whole(value: Any) -> bool:

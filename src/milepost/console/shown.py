@@ -38,7 +38,7 @@ from milepost.console.saying import (
     scalar,
     since,
 )
-from milepost.views.inert import inert
+from milepost.records.shown import inert
 from milepost.views.opened import now
 from milepost.views.words import amount, clock_time, counted, lasting
 

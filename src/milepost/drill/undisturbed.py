@@ -18,6 +18,7 @@ from milepost.drill.standing import Standing
 from milepost.drill.world import World
 from milepost.errors import MisuseError
 from milepost.protocol.keys import name_in
+from milepost.records.shown import cut
 
 HINT = (
     "A drill starts each run in an empty folder: let --setup MODULE:FUNCTION make there what the task needs, or name "
@@ -61,8 +62,7 @@ def undisturbed(world: World) -> Reference:
 
 
 def _in_a_line(said: str) -> str:
-    line = " ".join(said.split())
-    return line if len(line) <= SAID_MAX else f"{line[: SAID_MAX - 1]}…"
+    return cut(" ".join(said.split()), SAID_MAX)
 
 
 def refer(

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import quote
 
 from milepost.records.secret import redact
+from milepost.records.shown import inert
 from milepost.runtime.answering import asked
 from milepost.stores.contract import QuestionRow
-from milepost.views.inert import inert
 from milepost.views.words import clock_time
 
 TEXT_LENGTH_MAX = 1500

@@ -17,8 +17,8 @@ from urllib.parse import unquote
 from milepost.errors import ExtraMissing
 from milepost.notify.channels import Channel
 from milepost.notify.message import Message
+from milepost.records.shown import inert
 from milepost.runtime import children
-from milepost.views.inert import inert
 
 _PIECES = re.compile(r"[:/?#\[\]@!$&'()*+,;=\s]+")
 _PIECE_LENGTH_MIN = 4

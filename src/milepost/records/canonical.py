@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeAlias, Union
 
 from milepost.errors import NotEncodable
 from milepost.records.mismatch import Mismatch, at_index, at_key
+from milepost.records.shown import readable
 
 Json: TypeAlias = Union[bool, int, float, str, list["Json"], dict[str, "Json"], None]  # noqa: UP007 - recursive
 
@@ -226,8 +227,8 @@ def _explain(value: Json) -> None:
     """Find what `write` stumbled over and raise it with its path; only called after it did."""
     if isinstance(value, dict):
         for key in sorted(value):
-            _explain_below(key, at_key(_printable(key)))
-            _explain_below(value[key], at_key(_printable(key)))
+            _explain_below(key, at_key(readable(key)))
+            _explain_below(value[key], at_key(readable(key)))
     elif isinstance(value, list):
         for index, item in enumerate(value):
             _explain_below(item, at_index(index))
@@ -257,10 +258,6 @@ def _explain_scalar(value: bool | int | float | str | None) -> None:
             str(value)
         except ValueError:
             raise Mismatch("an int of at most 4,300 digits", "a longer int") from None
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _deeper_than(value: Json, depth: int) -> bool:

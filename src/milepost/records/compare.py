@@ -15,6 +15,7 @@ from typing import Final
 from milepost.records.canonical import DEPTH_MAX, Json
 from milepost.records.frozen import frozen
 from milepost.records.mismatch import at_index, at_key
+from milepost.records.shown import cut
 
 SHOWN_MAX = 200  # characters of a value in a change
 
@@ -94,4 +95,4 @@ def _text(value: Json | Missing) -> str:
 def _shown(value: Json | Missing) -> Json | Missing:
     """Cut a long value; a list or object too long to show becomes the beginning of its text."""
     text = value if isinstance(value, str) else _text(value)
-    return value if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + "…"
+    return value if len(text) <= SHOWN_MAX else cut(text, SHOWN_MAX)

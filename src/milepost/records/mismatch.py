@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import types
 
+from milepost.records.shown import cut
+
 _NAME = type.__dict__["__qualname__"]
 _MODULE = type.__dict__["__module__"]
 _KEY_SHOWN_MAX = 60  # characters of a key in a path
@@ -47,8 +49,7 @@ def at_key(key: str) -> str:
     """Give the piece of a JSON path for an object's key: `.name`, or `["any text"]`, cut at 60 characters."""
     if key.isidentifier():
         return f".{key}"
-    shown = key if len(key) <= _KEY_SHOWN_MAX else key[: _KEY_SHOWN_MAX - 1] + "…"
-    return f"[{json.dumps(shown)}]"
+    return f"[{json.dumps(cut(key, _KEY_SHOWN_MAX))}]"
 
 
 def at_index(index: int) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
-from milepost.sources.naming import inert
+from milepost.records.shown import inert
 from milepost.sources.observation import Observation
 
 CHANGES_MAX = 50  # sentences

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from milepost.errors import BadOption, SourceUnavailable
 from milepost.records.canonical import canonical
 from milepost.records.secret import redact
-from milepost.sources.observation import Descriptor, readable
+from milepost.records.shown import cut, inert, readable
+from milepost.sources.observation import Descriptor
 
 QUERY_SHOWN_MAX = 60  # characters of a query in a name
 REASON_MAX = 300  # characters of a foreign error text
@@ -69,7 +70,7 @@ def name_of(descriptor: Descriptor) -> str:
     """Return the name people see: one line, nothing a terminal acts on, no credentials and no query of a URL."""
     kind = descriptor["kind"]
     if kind == "sql":
-        name = f"{descriptor['database']}: {_cut(' '.join(descriptor['query'].split()), QUERY_SHOWN_MAX)}"
+        name = f"{descriptor['database']}: {cut(' '.join(descriptor['query'].split()), QUERY_SHOWN_MAX)}"
     elif kind == "http":
         name = f"GET {_public(descriptor['url'])}"
     elif kind == "call":
@@ -93,15 +94,10 @@ def _public(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}{'?…' if parts.query else ''}"
 
 
-def inert(text: str) -> str:
-    """Return `text` with line breaks, terminal escapes and lone surrogates written as escapes."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
 def cannot_tell(descriptor: Descriptor, reason: str | BaseException) -> SourceUnavailable:
     """Build the error for a source that may or may not be there; a foreign error's text is cut and redacted."""
     text = _explained(reason, descriptor) if isinstance(reason, BaseException) else reason
-    return SourceUnavailable(source=name_of(descriptor), reason=_cut(inert(redact(text)), REASON_MAX))
+    return SourceUnavailable(source=name_of(descriptor), reason=cut(inert(redact(text)), REASON_MAX))
 
 
 def _explained(error: BaseException, descriptor: Descriptor) -> str:
@@ -116,7 +112,3 @@ def _text_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - the text is the user's code; one that raises must not hide the failure
         return "(its text cannot be read)"
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from milepost.records.fingerprint import fingerprint
 from milepost.records.frozen import frozen
 from milepost.records.secret import redact
+from milepost.records.shown import cut, readable
 
 Descriptor: TypeAlias = dict[str, Any]
 """A source as JSON data, enough to observe it again without the user's code. `kind` says which one."""
@@ -80,7 +81,7 @@ class Items:
         self._found.append((readable(label)[:LABEL_MAX], fingerprint(content, self._seal_key)[:ITEM_HEX]))
         self._texts_left -= len(content)
         if text is not None and self._texts_left >= 0:
-            self._texts.append(_cut(readable(redact(text))))
+            self._texts.append(cut(readable(redact(text)), TEXT_MAX))
 
     def all(self) -> tuple[tuple[str, str], ...]:
         """Return every part in the order it came, or none at all."""
@@ -99,12 +100,3 @@ def absent(descriptor: Descriptor) -> Observation:
 def content_fingerprint(kind: str, digest: bytes, seal_key: bytes | None) -> str:
     """Return the fingerprint of content whose SHA-256 is `digest`; equal bytes of two kinds have two fingerprints."""
     return fingerprint(kind.encode() + b"\0" + digest, seal_key)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
-
-
-def readable(text: str) -> str:
-    """Return text that UTF-8 can hold: a byte of a file name that is none becomes `\\udcXX`."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

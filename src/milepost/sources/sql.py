@@ -21,9 +21,10 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from milepost.errors import BadOption, MilepostError
+from milepost.records.shown import readable
 from milepost.regular import kind_at
 from milepost.sources.naming import cannot_tell, check_path, name_of, path_fields, path_of
-from milepost.sources.observation import Descriptor, Items, Observation, absent, content_fingerprint, readable
+from milepost.sources.observation import Descriptor, Items, Observation, absent, content_fingerprint
 
 Parameter: TypeAlias = bool | int | float | str | None
 

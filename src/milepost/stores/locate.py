@@ -48,14 +48,17 @@ def _is_there(path: Path) -> bool:
 
 def belongs_to_store(target: Path, store: Path | None) -> bool:
     """Say whether a file, links followed, is one of a store: of this one, there or not yet, or another one itself."""
-    if store is not None:
-        folder = Path(os.path.realpath(store.parent))
-        if target.is_relative_to(folder) and target != folder:
-            name = target.relative_to(folder).parts[0]
-            is_of_it = name.startswith(store.name) and _BESIDE.fullmatch(name.removeprefix(store.name))
-            if is_of_it or target == Path(os.path.realpath(store)):
-                return True
-    return is_store(target)
+    return (store is not None and _is_of(target, store)) or is_store(target)
+
+
+def _is_of(target: Path, store: Path) -> bool:
+    """Say whether a file is a store's own, there or not: the database, or what lies beside it and in there."""
+    folder = Path(os.path.realpath(store.parent))
+    if target == folder or not target.is_relative_to(folder):
+        return False
+    name = target.relative_to(folder).parts[0]
+    is_beside = name.startswith(store.name) and _BESIDE.fullmatch(name.removeprefix(store.name)) is not None
+    return is_beside or target == Path(os.path.realpath(store))
 
 
 def open_store(

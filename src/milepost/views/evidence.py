@@ -7,10 +7,10 @@ from typing import Any
 
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.canonical import parse
+from milepost.records.shown import cut, inert
 from milepost.runtime.answering import asked
 from milepost.runtime.keeping import Artifacts
 from milepost.stores.contract import QuestionRow, Store
-from milepost.views.inert import inert
 
 LINES_MAX = 200
 LINE_LENGTH_MAX = 400
@@ -30,7 +30,7 @@ def evidence_lines(value: Any) -> list[str]:
     """Return JSON as indented lines, inert and bounded; nothing for empty evidence."""
     if value in (None, {}, []):
         return []
-    lines = [cut(inert(line)) for line in _lines(value, "  ")]
+    lines = [cut(inert(line), LINE_LENGTH_MAX) for line in _lines(value, "  ")]
     left_out = [f"  … and {len(lines) - LINES_MAX} more lines; --json shows all"] if len(lines) > LINES_MAX else []
     return [*lines[:LINES_MAX], *left_out, ""]
 
@@ -39,12 +39,7 @@ def text_lines(text: str) -> list[str]:
     """Return a text as bounded lines behind a bar, so that none of them can pass for one of ours."""
     lines = text.split("\n")
     left_out = [f"  … and {len(lines) - LINES_MAX} more lines"] if len(lines) > LINES_MAX else []
-    return [*(f"  | {cut(line)}" for line in lines[:LINES_MAX]), *left_out]
-
-
-def cut(text: str, length_max: int = LINE_LENGTH_MAX) -> str:
-    """Cut a text for showing."""
-    return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
+    return [*(f"  | {cut(line, LINE_LENGTH_MAX)}" for line in lines[:LINES_MAX]), *left_out]
 
 
 def _lines(value: Any, indent: str) -> list[str]:

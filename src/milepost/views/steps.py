@@ -13,9 +13,9 @@ from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.model import EffectShadowed, Outcome
 from milepost.records.naming import body_of, last_part, parts_of
+from milepost.records.shown import cut
 from milepost.runtime.opening import Opened
 from milepost.views.approvals import said_of, waiting_calls
-from milepost.views.evidence import cut
 from milepost.views.summaries import how_far, outcome_marks
 from milepost.views.words import amount, clock_time, cost, lasting
 

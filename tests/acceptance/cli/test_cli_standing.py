@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from milepost.protocol.snapshot import format_time
+from milepost.records.shown import inert
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import me
 from milepost.runtime.standing import is_dead
 from milepost.stores.contract import LEASE_S, Held
 from milepost.views.evidence import LINES_MAX, evidence_lines, text_lines
-from milepost.views.inert import inert
 from milepost.views.words import ago, amount, cost, lasting
 
 NOW = datetime(2026, 10, 31, 12, 0, tzinfo=UTC)
