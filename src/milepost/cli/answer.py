@@ -132,9 +132,8 @@ def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str
 def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
     """Record one answer, checked against the task's own types where it can be loaded. Crash: as `answer_question`."""
     if said.choice in WITH_TYPES:
-        given = {"result": said.result, "request": said.request}
-        checked = checked_apart(store, row, said.choice, given)
-        said = replace(said, result=checked.result, paths=checked.paths)
+        result, paths = checked_apart(store, row, said.choice, {"result": said.result, "request": said.request})
+        said = replace(said, result=result, paths=paths)
     return answer_question(
         store,
         row.question_id,

@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from milepost.cli.recorded import recorded_task
@@ -20,44 +19,36 @@ from milepost.protocol.request import as_edited, watched_paths
 from milepost.protocol.spec import EffectSpec
 from milepost.records.annotations import function_annotations
 from milepost.records.canonical import canonical, parse
-from milepost.runtime.answering import asked, refuse_absent, said_paths
-from milepost.runtime.children import RUN_VARIABLE
+from milepost.runtime.answering import NOTHING, asked, believed, refuse_absent
+from milepost.runtime.children import nobody_answers
 from milepost.runtime.opening import read_snapshot
 from milepost.runtime.registry import spec_of
 from milepost.stores.contract import QuestionRow, Store
 from milepost.views.evidence import evidence_of
 from milepost.views.opened import seal_key
 
-NOTHING = "null"
-"""The result of an effect that returns nothing, as JSON."""
 CHECK_S = 60.0
 """Seconds the process may take that imports a task."""
 ARGUMENT_LENGTH_MAX = 60_000
 """Characters that are handed to it; what is longer is checked by the resume."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What is recorded of what a person gave: the result, and which of their texts are paths of files."""
-
-    result: str | None
-    paths: tuple[str, ...] = ()
-
-
-def checked_apart(store: Store, row: QuestionRow, choice: str, given: Mapping[str, str | None]) -> Checked:
+def checked_apart(
+    store: Store, row: QuestionRow, choice: str, given: Mapping[str, str | None]
+) -> tuple[str | None, tuple[str, ...]]:
     """Return the given result, or null for an effect that returns nothing, and the paths in a request.
 
-    Nothing else is believed; of the paths, where the answer is written, only those that the person wrote.
+    Of the paths, only those that the person wrote are believed where the answer is written.
     Raises: AnswerRefused when what is given does not fit the effect.
     """
     options = [f"--{name}={value}" for name, value in given.items() if value is not None]
     if sum(map(len, options)) > ARGUMENT_LENGTH_MAX:
-        return Checked(given["result"])
+        return given["result"], ()
     command = [sys.executable, "-m", "milepost", "answer", "--check", "--json", *options, "--", row.question_id, choice]
     environ = {
         **os.environ,
         "MILEPOST_STORE": store.location,
-        RUN_VARIABLE: f"{os.getpid()} the check of an answer",  # nobody answers from in there
+        **nobody_answers("the check of an answer"),
     }
     try:
         done = subprocess.run(
@@ -66,13 +57,7 @@ def checked_apart(store: Store, row: QuestionRow, choice: str, given: Mapping[st
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         found = None
-    if not isinstance(found, dict):
-        return Checked(given["result"])
-    error = found.get("error", {})
-    if error.get("code") == AnswerRefused.code:
-        raise AnswerRefused(question_id=row.question_id, reason=str(error["facts"]["reason"]))
-    returns_nothing = given["result"] is None and found.get("result") == NOTHING
-    return Checked(NOTHING if returns_nothing else given["result"], said_paths(found.get("paths")))
+    return believed(row.question_id, given["result"], found)
 
 
 def checked_result(store: Store, row: QuestionRow, result: str | None) -> str | None:

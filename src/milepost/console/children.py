@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from milepost.runtime.children import nobody_answers
+
 CHILD_S = 30.0
 """Seconds a child may take."""
 TURN_S = 10.0
@@ -60,7 +62,8 @@ class Children:
         options = [f"--{name}={value}" for name, value in given.items() if value is not None and name in CHECKED]
         if sum(map(len, options)) > CHECKED_LENGTH_MAX:
             return Said(dict(given))  # too long for a command line: the resume checks it
-        return self._in_turn(["answer", "--check", "--json", *options, "--", question_id, choice], Path.cwd())
+        arguments = ["answer", "--check", "--json", *options, "--", question_id, choice]
+        return self._in_turn(arguments, Path.cwd(), nobody_answers("the check of an answer"))
 
     def forget(self) -> None:
         """Forget what was kept: a file of the user's may be another now."""
@@ -77,18 +80,18 @@ class Children:
             self._kept[key] = said
         return said
 
-    def _in_turn(self, arguments: Sequence[str], folder: Path) -> Said:
+    def _in_turn(self, arguments: Sequence[str], folder: Path, more: Mapping[str, str] | None = None) -> Said:
         """Ask a child when it is our turn; a visitor does not wait for many others, and the other pages stay open."""
         if not self._turns.acquire(timeout=TURN_S):
             return Said(trouble=f"{CHILDREN_MAX} others are being asked already; try again in a moment")
         try:
-            return self._ask(arguments, folder)
+            return self._ask(arguments, folder, more or {})
         finally:
             self._turns.release()
 
-    def _ask(self, arguments: Sequence[str], folder: Path) -> Said:
+    def _ask(self, arguments: Sequence[str], folder: Path, more: Mapping[str, str]) -> Said:
         command = [sys.executable, "-m", "milepost", *arguments]
-        environ = {**os.environ, "MILEPOST_STORE": self.location}
+        environ = {**os.environ, "MILEPOST_STORE": self.location, **more}
         try:
             done = subprocess.run(
                 command,

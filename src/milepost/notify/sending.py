@@ -79,7 +79,7 @@ def _run(channel: Channel, message: Message, timeout_s: float) -> str:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd=channel.folder,
-            env={**os.environ, children.RUN_VARIABLE: f"{os.getpid()} {run_id}"},
+            env={**os.environ, **children.nobody_answers(run_id)},
             process_group=0,
         )
     except (OSError, ValueError) as error:

@@ -226,9 +226,25 @@ def _texts(value: Json) -> Iterator[str]:
             yield from _texts(part)
 
 
-def said_paths(said: object) -> tuple[str, ...]:
-    """Return the paths that a process in which a task's code ran found in a request; none for anything else."""
-    return tuple(said) if isinstance(said, list) and all(isinstance(path, str) for path in said) else ()
+NOTHING = "null"
+"""The result of an effect that returns nothing, as JSON."""
+
+
+def believed(question_id: str, result: str | None, said: object) -> tuple[str | None, tuple[str, ...]]:
+    """Return the result to record and the paths in a request, of what the process said that checked an answer.
+
+    A task's code ran in it. So what a person gave is recorded as they gave it, whatever it says; of that only the null
+    of an effect that returns nothing is taken, and which texts are paths. Raises: AnswerRefused when nothing fits.
+    """
+    match said:
+        case {"error": {"code": AnswerRefused.code, "facts": {"reason": reason}}}:
+            raise AnswerRefused(question_id=question_id, reason=str(reason))
+    found = said if isinstance(said, dict) else {}
+    returns_nothing = result is None and found.get("result") == NOTHING
+    paths = found.get("paths")
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        paths = []
+    return NOTHING if returns_nothing else result, tuple(paths)
 
 
 def _json(question_id: str, name: str, text: str | None) -> bytes | None:

@@ -97,6 +97,11 @@ def _environ_of(pid: int) -> list[bytes]:
     return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
+def nobody_answers(why: str) -> dict[str, str]:
+    """Return the environment of a child from which nobody answers a question: code of a task runs in it."""
+    return {RUN_VARIABLE: f"{os.getpid()} {why}"}
+
+
 def started_by_a_run() -> str | None:
     """Return the run that started this process, None when it was none."""
     found = os.environ.get(RUN_VARIABLE)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
+import pytest
 from cli_shell import Shell
+
+from milepost.console.children import Children
+from milepost.runtime.answering import believed
 
 PLAN = """
 import sys
@@ -41,6 +49,52 @@ def test_a_plan_that_lies_in_wait_for_an_answer_does_not_change_it(shell: Shell)
     assert (refused.status, "expected int" in refused.err) == (3, True)
     assert shell.run("answer", question, "edit", "--request", '{"who": "ada", "amount": 9}').status == 0
     assert shell.run("resume", "r").out.strip() == "paid 9 to ada"
+
+
+ANSWERING = """
+import subprocess
+import sys
+
+if "--check" in sys.argv:
+    approve = [sys.executable, "-m", "milepost", "answer", "--run", "r", "approve"]
+    subprocess.run(approve, capture_output=True)
+
+"""
+
+
+@pytest.fixture
+def asked(shell: Shell) -> str:
+    """Return a question of a task whose file approves it when it is imported to check an answer."""
+    (shell.folder / "plan.py").write_text(ANSWERING + PLAN, encoding="utf-8")
+    assert shell.run("run", "plan.py", "--run-id", "r").status == 4
+    return shell.question()
+
+
+def test_a_plan_that_answers_while_an_answer_is_checked_is_refused(shell: Shell, asked: str) -> None:
+    """It would be first, under the account of whoever is about to edit what it asks."""
+    given = shell.run("answer", asked, "edit", "--request", '{"who": "ada", "amount": 9}')
+    assert given.status == 0, given.err
+
+
+def test_a_plan_that_answers_while_the_console_checks_one_is_refused(
+    shell: Shell, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each door imports the task, and lets nobody answer from in there."""
+    for name in {*os.environ} - {*shell.environ}:
+        monkeypatch.delenv(name)
+    store = str(Path(shell.folder, ".milepost", "store.sqlite"))
+    said = Children(store).fitting(asked, "edit", {"request": '{"who": "ada", "amount": 9}'})
+    assert said.value["choice"] == "edit"
+    assert shell.question() == asked
+
+
+@pytest.mark.parametrize(
+    "said", [None, [], "x", {"error": 5}, {"error": {"code": "answer-refused"}}, {"paths": [1]}, {"result": "7"}]
+)
+def test_what_such_a_process_makes_up_is_not_believed(said: object) -> None:
+    """Whatever it prints, what a person gave stands as they gave it."""
+    assert believed("q", None, said) == (None, ())
+    assert believed("q", "1", json.loads(json.dumps(said))) == ("1", ())
 
 
 MAILS = """

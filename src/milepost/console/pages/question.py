@@ -16,7 +16,7 @@ from milepost.errors import AnswerRefused, MilepostError, NotEncodable
 from milepost.records.canonical import canonical, parse
 from milepost.records.identity import Identity
 from milepost.records.rows import AnswerRow
-from milepost.runtime.answering import answer_question, asked, find_question, said_paths, settling
+from milepost.runtime.answering import answer_question, asked, believed, find_question, settling
 from milepost.runtime.shown import check_shown
 from milepost.stores.contract import QuestionRow
 from milepost.views.approvals import approval_object
@@ -158,7 +158,9 @@ def _given(console: Console, question_id: str, choice: str, beside: dict[str, st
         beside = {**beside, "request": None}
     if not {"result", "request"} & {*needs}:
         return beside
-    return {**beside, **_fitting(console, question_id, choice, beside)}
+    said = console.children.fitting(question_id, choice, beside)
+    result, paths = believed(question_id, beside["result"], said.value)
+    return {**beside, "result": result, "paths": paths}
 
 
 def _refuse_changed(console: Console, row: QuestionRow, choice: str, request: str | None) -> None:
@@ -173,22 +175,6 @@ def _refuse_changed(console: Console, row: QuestionRow, choice: str, request: st
     if not is_same:
         reason = f"the request was changed, and {choice!r} would leave the change out: press Edit to send it as changed"
         raise AnswerRefused(question_id=row.question_id, reason=f"{reason}, or open the question anew")
-
-
-def _fitting(console: Console, question_id: str, choice: str, found: dict[str, str | None]) -> dict[str, Any]:
-    """Return result and request as they are to be recorded; what no child can check, the resume does.
-
-    What a person gave is recorded as they gave it, whatever the child says, in which a task's code ran: of that only
-    the null of an effect that returns nothing is taken, and which texts are paths. Raises: AnswerRefused.
-    """
-    said = console.children.fitting(question_id, choice, found)
-    value = said.value if isinstance(said.value, dict) else {}
-    error = value.get("error", {})
-    if error.get("code") == AnswerRefused.code:
-        raise AnswerRefused(question_id=question_id, reason=str(error["facts"]["reason"]))
-    returns_nothing = found.get("result") is None and value.get("result") == "null"
-    result = "null" if returns_nothing else found.get("result")
-    return {"request": found.get("request"), "result": result, "paths": said_paths(value.get("paths"))}
 
 
 def _one(form: Form, name: str) -> str:
