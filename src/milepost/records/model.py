@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 from milepost.records.frozen import frozen, frozen_by_name
 from milepost.records.naming import body_of
@@ -84,22 +84,22 @@ class Record:
         return body_of(path) if "/" in path else ""
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def kind(name: str) -> Callable[[type[R]], type[R]]:
-    """Register a class of records under the name its rows carry for ever."""
+    """Make a class of records, under the name its rows carry for ever."""
 
-    def register(cls: type[R]) -> type[R]:
+    def make(cls: type[R]) -> type[R]:
         cls.kind = name
-        KINDS[name] = cls
-        return cls
+        KINDS[name] = made = frozen_by_name(cls)
+        return made
 
-    return register
+    return make
 
 
 # ── the run ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @kind("run_started")
-@frozen_by_name
 class RunStarted(Record):
     task: str
     target: str  # how to import it again: FILE.py:NAME or MODULE:NAME
@@ -121,7 +121,6 @@ class RunStarted(Record):
 
 
 @kind("run_resumed")
-@frozen_by_name
 class RunResumed(Record):
     number: int  # 1 is the first resume
     token: int
@@ -132,7 +131,6 @@ class RunResumed(Record):
 
 
 @kind("versions_changed")
-@frozen_by_name
 class VersionsNoted(Record):
     """Old and new version of the task (path '') or of a step, noted and gone on."""
 
@@ -142,14 +140,12 @@ class VersionsNoted(Record):
 
 
 @kind("cancel_entered")
-@frozen_by_name
 class CancelEntered(Record):
     by: str
     note: str = ""
 
 
 @kind("run_ended")
-@frozen_by_name
 class RunEnded(Record):
     """A journey's end or stop: any status but `running`. Only ENDED ones are final."""
 
@@ -169,7 +165,6 @@ class RunEnded(Record):
 
 
 @kind("step_started")
-@frozen_by_name
 class StepStarted(Record):
     path: str
     attempt: int
@@ -179,7 +174,6 @@ class StepStarted(Record):
 
 
 @kind("output_recorded")
-@frozen_by_name
 class OutputRecorded(Record):
     """The body ended and its output is kept; verification follows."""
 
@@ -193,7 +187,6 @@ class OutputRecorded(Record):
 
 
 @kind("step_verified")
-@frozen_by_name
 class StepVerified(Record):
     """The checkpoint: verification and advance in one record."""
 
@@ -214,7 +207,6 @@ class StepVerified(Record):
 
 
 @kind("step_failed")
-@frozen_by_name
 class StepFailedNoted(Record):
     """An attempt ended in an exception or a failed verification. `final` means the plan was told so."""
 
@@ -226,7 +218,6 @@ class StepFailedNoted(Record):
 
 
 @kind("start_returned")
-@frozen_by_name
 class StartReturned(Record):
     """An orderly stop gives the start back: this attempt does not count."""
 
@@ -235,7 +226,6 @@ class StartReturned(Record):
 
 
 @kind("heartbeat_recorded")
-@frozen_by_name
 class HeartbeatRecorded(Record):
     path: str
     attempt: int
@@ -246,7 +236,6 @@ class HeartbeatRecorded(Record):
 
 
 @kind("spent_recorded")
-@frozen_by_name
 class SpentRecorded(Record):
     """Model usage said while a body runs, so that a limit counts it although the body may never end."""
 
@@ -256,7 +245,6 @@ class SpentRecorded(Record):
 
 
 @kind("wait_recorded")
-@frozen_by_name
 class WaitRecorded(Record):
     """An absolute time before which `path` does not go on."""
 
@@ -270,7 +258,6 @@ class WaitRecorded(Record):
 
 
 @kind("intent_recorded")
-@frozen_by_name
 class IntentRecorded(Record):
     """Durable before each send: what exactly will be sent, to whom, under which key."""
 
@@ -290,7 +277,6 @@ class IntentRecorded(Record):
 
 
 @kind("effect_refused")
-@frozen_by_name
 class EffectRefused(Record):
     """An effect whose permission the task does not hold: no intent, nothing sent, and the plan was told so."""
 
@@ -301,7 +287,6 @@ class EffectRefused(Record):
 
 
 @kind("outcome_recorded")
-@frozen_by_name
 class OutcomeRecorded(Record):
     path: str
     attempt: int
@@ -323,7 +308,6 @@ class OutcomeRecorded(Record):
 
 
 @kind("effect_shadowed")
-@frozen_by_name
 class EffectShadowed(Record):
     """Of a shadow run, instead of intent and outcome: what would have been sent, under which key. Nothing was."""
 
@@ -346,7 +330,6 @@ class EffectShadowed(Record):
 
 
 @kind("question_asked")
-@frozen_by_name
 class QuestionAsked(Record):
     question_id: str
     question_kind: str
@@ -361,7 +344,6 @@ class QuestionAsked(Record):
 
 
 @kind("answer_entered")
-@frozen_by_name
 class AnswerEntered(Record):
     """The holder acts on an answer, of several to one question on each: what came with it, by which door, as whom."""
 
