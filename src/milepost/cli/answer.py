@@ -125,8 +125,9 @@ def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str
     still = list(filter(fits, unanswered(store, run_id)))
     if still and choice != "decline":
         return still
+    ids = {row.question_id for row in still}
     there = filter(fits, store.questions(run_id, closed=not still))
-    return [*still, *(row for row in there if row.question_id not in {row.question_id for row in still})]
+    return [*still, *(row for row in there if row.question_id not in ids)]
 
 
 def _give(store: Store, row: QuestionRow, said: Said) -> AnswerRow:
@@ -181,15 +182,14 @@ def _one(store: Store, row: QuestionRow, said: Said, *, as_json: bool) -> int:
     left = unanswered(store, row.run_id)
     if as_json:
         emit({**_object(stands), "settled": is_settled, "open": len(left)})
-    elif not is_settled:
-        needed = asked(row).about["approvals"]
-        note(
-            f"{row.question_id} is answered {said.choice}, {stands.place} of {needed}: somebody else must approve, too."
-        )
+        return 0
+    answered = f"{row.question_id} is answered {said.choice}"
+    if not is_settled:
+        note(f"{answered}, {stands.place} of {asked(row).about['approvals']}: somebody else must approve, too.")
     elif left:
-        note(f"{row.question_id} is answered {said.choice}; run {row.run_id} still asks {left[0].question_id}.")
+        note(f"{answered}; run {row.run_id} still asks {left[0].question_id}.")
     else:
-        note(f"{row.question_id} is answered {said.choice}; {_resumes(store, row.run_id, said.choice)}.")
+        note(f"{answered}; {_resumes(store, row.run_id, said.choice)}.")
     return 0
 
 
