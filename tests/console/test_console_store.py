@@ -13,7 +13,7 @@ import httpx2 as httpx
 import pytest
 from running import Console, a_console, question_of, send_answer
 
-from milepost.notify.outbox import Outbox, outbox_path
+from milepost.notify.outbox import Outbox
 from milepost.records.model import RunStatus
 from milepost.stores.contract import Batch, Head, Holder, NewRun, Progress, StoredRecord
 from milepost.stores.sqlite.store import SqliteStore
@@ -125,8 +125,9 @@ def test_listing_runs_reads_no_journal_and_asks_for_questions_once(tmp_path: Pat
 
 def test_notifications_that_reached_nobody_are_shown_in_the_inbox(moving: Console) -> None:
     """A question that nobody was told of waits in vain; the page says so, and why."""
-    Outbox(outbox_path(moving.store)).again(now())  # makes it
-    with closing(sqlite3.connect(outbox_path(moving.store), isolation_level=None)) as raw:
+    outbox = Outbox.beside(str(moving.store))
+    outbox.again(now())  # makes it
+    with closing(sqlite3.connect(outbox.path, isolation_level=None)) as raw:
         raw.execute(
             "INSERT INTO notifications (question_id, reason, channel, run_id, state, attempts, next_at, last_error) "
             "VALUES ('q-1', 'asked', 'mail <b>', 'r', 'failed', 8, '2026-11-01T00:00:00+00:00', 'refused <i>')"

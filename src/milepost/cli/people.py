@@ -13,7 +13,7 @@ from milepost.cli.output import note
 from milepost.config import Config, load_config
 from milepost.errors import BadConfig, MilepostError
 from milepost.notify.delivery import Notifier, still_failing
-from milepost.notify.outbox import Outbox, outbox_path
+from milepost.notify.outbox import Outbox
 from milepost.protocol.questions import ended
 from milepost.stores.contract import Diagnosis, Store
 from milepost.views.opened import now
@@ -63,7 +63,7 @@ def diagnosis(store: Store) -> Diagnosis:
     """Return the line of `doctor` about notifications."""
     try:
         config = the_config(store)
-        failing = still_failing(Outbox(outbox_path(Path(store.location))))
+        failing = still_failing(Outbox.beside(store.location))
     except MilepostError as error:
         return Diagnosis("notifications", False, str(error), error.hint)
     if failing:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
@@ -78,13 +79,10 @@ class Worlds:
 
     def __init__(self, root: Path, drilled: Drilled, provider: str) -> None:
         self._root, self._drilled, self._provider = root, drilled, provider
-        self._lock = threading.Lock()
-        self._made = 0
+        self._numbers = count(1)
 
     def fresh(self, starter: Starter) -> World:
-        with self._lock:
-            self._made += 1
-            name = f"w{self._made}"
+        name = f"w{next(self._numbers)}"
         return World(self._root / name, self._drilled, starter, f"{self._provider}/{name}")
 
 

@@ -33,10 +33,10 @@ BROKEN = 99
 """Exit status of a process whose own code, or the user's outside the task, raised."""
 
 
-def carry_out(order: Order, ready: int = -1, over: int = -1) -> int:
+def carry_out(order: Order, ready: int, over: int) -> int:
     """Become the process of one order; return its exit status.
 
-    A process that keeps a world says so through the pipe `ready` and stays until `over` is closed.
+    One that keeps a world says so through the pipe `ready` and stays until `over` is closed; others get -1 for both.
     """
     _settle_in(order)
     told: dict[str, Any] = {}
@@ -204,13 +204,3 @@ def _keep(order: Order, ready: int, over: int) -> None:
         _tell(order.told, {"environ": environ})
         os.write(ready, b".")
         os.read(over, 1)
-
-
-def main() -> None:
-    """Carry out one order given as JSON, for those who want to look at one process: `child.py ORDER.json`."""
-    order = Order.of_json(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    sys.exit(carry_out(order))
-
-
-if __name__ == "__main__":
-    main()

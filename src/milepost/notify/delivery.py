@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from milepost.config import Config
 from milepost.errors import MilepostError, RefusedError
 from milepost.notify.channels import Channel, channels
 from milepost.notify.due import Due, due, next_moment
 from milepost.notify.message import Message, Reason, bundle_message
-from milepost.notify.outbox import Claim, Notification, Outbox, State, outbox_path
+from milepost.notify.outbox import Claim, Notification, Outbox, State
 from milepost.notify.sending import send
 from milepost.protocol.failure import error_record
 from milepost.protocol.questions import ended
@@ -54,7 +53,7 @@ class Notifier:
         self, store: Store, config: Config, *, now: Callable[[], datetime], environ: Mapping[str, str]
     ) -> None:
         self.store, self.config, self._now = store, config, now
-        self.outbox = Outbox(outbox_path(Path(store.location)))
+        self.outbox = Outbox.beside(store.location)
         self.ways = channels(config.notify, environ, config.file.parent if config.file is not None else None)
 
     def deliver(self, *, within: timedelta | None = None) -> Delivery:

@@ -62,16 +62,17 @@ class Claim:
     attempt: int
 
 
-def outbox_path(store: Path) -> Path:
-    """Return where the outbox of a store's file lies."""
-    return store.with_name(f"{store.name}.notify")
-
-
 class Outbox:
     """The outbox of one store. Opened for each use; nothing is held between two calls."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    @classmethod
+    def beside(cls, location: str) -> Outbox:
+        """Return the outbox of the store at a location."""
+        store = Path(location)
+        return cls(store.with_name(f"{store.name}.notify"))
 
     def note(self, found: Iterable[Due], now: datetime) -> None:
         """Note what is to be sent; what is known already stays as it is. Crash: none of it, or all of it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from milepost.console.pages.asked import Asked
@@ -11,7 +10,7 @@ from milepost.console.pages.question import question_data
 from milepost.console.wiring import Console
 from milepost.errors import MilepostError
 from milepost.notify.delivery import still_failing
-from milepost.notify.outbox import Outbox, outbox_path
+from milepost.notify.outbox import Outbox
 from milepost.runtime.standing import unanswered
 from milepost.stores.contract import QuestionRow
 from milepost.views.errors import error_object
@@ -55,7 +54,7 @@ def _batches(console: Console, rows: Sequence[QuestionRow], shown: set[str]) -> 
 def _not_told(console: Console) -> list[dict[str, Any]]:
     """Return the notifications that have not reached anybody, with why; the questions stand all the same."""
     try:
-        failing = still_failing(Outbox(outbox_path(Path(console.door.location))))
+        failing = still_failing(Outbox.beside(console.door.location))
     except MilepostError as error:
         return [{"question_id": None, "channel": "notifications", "attempts": 0, "error": str(error)}]
     return [
