@@ -5,40 +5,33 @@ Called by `decorators` and `api`. Raises: BadOption, BadName, NotEncodable, each
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import inspect
 import sys
-import textwrap
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from milepost.errors import BadName, BadOption
-from milepost.protocol.amounts import checked_duration
+from milepost.protocol.amounts import checked_duration, is_number
 from milepost.protocol.approving import approving
 from milepost.protocol.keys import checked_step_name
 from milepost.protocol.limits import Limits
 from milepost.protocol.outcomes import Applied
 from milepost.protocol.policy import Retry
 from milepost.protocol.reads import declared_reads
-from milepost.protocol.shadow import checked_threshold, supplier
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec, Verifier
 from milepost.records.annotations import function_annotations
 from milepost.records.arguments import ArgumentsCodec
-from milepost.records.canonical import canonical
 from milepost.records.codec import Codec
-from milepost.regular import read_regular
+from milepost.versions import code_versions, task_versions
 
 Function = Callable[..., Any]
 _WHY = ("", "expensive", "depended_on", "review")
 OWN_TASKS = "milepost-"
 """Begins the names of Milepost's own tasks, such as those that keep comparisons and promotions."""
-_SHORT = 12
-"""Hex digits of a digest kept as a version."""
 
 
 def step_spec(
@@ -115,7 +108,7 @@ def effect_spec(
         ref=ref,
         permission=permission,
         scope=scope,
-        shadow=supplier(where, function, shadow, common["output"]),
+        shadow=_supplier(where, function, shadow, common["output"]),
         approving=approving(where, common["arguments"], **people),
     )
 
@@ -162,7 +155,7 @@ def task_spec(
     if limits is not None and not isinstance(limits, Limits):
         raise BadOption(where=f"{where}, limits=", reason=f"expected Limits(…), found {limits!r}")
     checked = _task_name(function, name)
-    own = _code_versions(function, version)
+    own = code_versions(function, version)
     return TaskSpec(
         name=checked,
         function=function,
@@ -172,11 +165,11 @@ def task_spec(
         target=_target(function),
         where=_where(function),
         doc=inspect.getdoc(function) or "",
-        versions=partial(_task_versions, where, own, instructions, model, parameters, list(tools)),
+        versions=partial(task_versions, where, own, instructions, model, parameters, list(tools)),
         permissions=None if permissions is None else frozenset(permissions),
         on_version_change=on_version_change,
         reads=declared_reads(where, reads),
-        **checked_threshold(where, shadow_first, agreement),
+        **_threshold(where, shadow_first, agreement),
         limits=limits,
         options={"instructions": str(instructions) if isinstance(instructions, Path) else None, "model": model},
     )
@@ -193,6 +186,15 @@ def _task_name(function: Function, name: str | None) -> str:
             hint="Give the task another name=.",
         )
     return checked
+
+
+def _threshold(where: str, shadow_first: int, agreement: float) -> dict[str, Any]:
+    """Check what a task asks for before it may run live. Raises: BadOption."""
+    if isinstance(shadow_first, bool) or not isinstance(shadow_first, int) or shadow_first < 0:
+        raise BadOption(where=f"{where}, shadow_first=", reason=f"expected 0, 1, 2, …, found {shadow_first!r}")
+    if not is_number(agreement, 0, 1) or not agreement:
+        raise BadOption(where=f"{where}, agreement=", reason=f"expected more than 0, at most 1, found {agreement!r}")
+    return {"shadow_first": shadow_first, "agreement": float(agreement)}
 
 
 # ── what steps and effects have in common ───────────────────────────────────────────────────────────
@@ -225,7 +227,7 @@ def _common(
         "key": key,
         "retry": retry,
         "next_action": next_action,
-        "versions": _code_versions(function, version),
+        "versions": code_versions(function, version),
         "where": _where(function),
         "doc": (inspect.getdoc(function) or "").partition("\n")[0],
     }
@@ -313,88 +315,34 @@ def _exceptions(where: str, given: Any) -> tuple[type[BaseException], ...]:
     return kinds
 
 
-# ── versions ────────────────────────────────────────────────────────────────────────────────────────
+def _supplier(where: str, function: Function, given: Any, output: Codec[Any]) -> Function | None:
+    """Return what supplies an effect's result in a shadow run: `...` is nothing given. Raises: BadOption, NotEncodable.
 
-
-def _task_versions(
-    where: str,
-    own: Mapping[str, str],
-    instructions: str | Path | None,
-    model: str | None,
-    parameters: Mapping[str, Any] | None,
-    tools: Sequence[Any],
-) -> Mapping[str, str]:
-    """Return a task's versions as they are now. Raises: BadOption when its instructions cannot be read."""
-    found = dict(own)
-    if instructions is not None:
-        found["instructions"] = _instructions_version(where, instructions)
-    if model is not None:
-        found["model"] = model if not parameters else f"{model} {_short(canonical(dict(parameters)))}"
-    if tools:
-        found["tools"] = _short(canonical([_tool(tool) for tool in tools]))
-    return found
-
-
-def _code_versions(function: Function, version: str | None) -> dict[str, str]:
-    """Return the version of a function's code: its syntax tree without decorators, and `version=`."""
-    found = {"code": _code_digest(function)}
-    if version is not None:
-        found["version"] = version
-    return found
-
-
-def _code_digest(function: Function) -> str:
-    try:
-        tree = _parsed(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError, ValueError):
-        code = getattr(function, "__code__", None)
-        return _short(code.co_code if code is not None else repr(type(function)).encode())
-    declared = tree.body[0]
-    if isinstance(declared, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        declared.decorator_list = []
-    return _short(ast.dump(tree, annotate_fields=False).encode("utf-8", "backslashreplace"))
-
-
-def _parsed(source: str) -> ast.Module:
-    """Parse, once more when the parser was disturbed.
-
-    Python 3.11 keeps the parser's depth per process: a collection that parses on its own meanwhile raises
-    SystemError though the source is good (https://github.com/python/cpython/issues/106905).
+    A plain value stands for itself; an effect whose annotation is None needs none.
     """
-    try:
-        return ast.parse(source)
-    except SystemError:
-        return ast.parse(source)
-
-
-def _instructions_version(where: str, instructions: str | Path) -> str:
-    if isinstance(instructions, str):
-        return _short(instructions.encode("utf-8", "backslashreplace"))
-    try:
-        return _short(read_regular(instructions))
-    except OSError as error:
+    if given is ...:
+        annotation = function_annotations(function, where=where).get("return", Any)
+        return _nothing if annotation in (None, type(None), Applied[None]) else None
+    if not callable(given):
+        output.round_trip(given)
+        return lambda *_, **__: given
+    if inspect.iscoroutinefunction(given):
+        raise BadOption(where=f"{where}, shadow=", reason="expected a plain function, found an async one")
+    expected, found = list(inspect.signature(function).parameters)[1:], inspect.signature(given)
+    if not _takes(found, expected):
         raise BadOption(
-            where=f"{where}, instructions=", reason=f"{instructions} cannot be read: {error.strerror}"
-        ) from error
+            where=f"{where}, shadow=", reason=f"expected a function of ({', '.join(expected)}), found one of {found}"
+        )
+    return given  # type: ignore[no-any-return]
 
 
-def _tool(tool: Any) -> Any:
-    """Return what a model is told of a tool: a schema as it is, a function by name, signature and docstring."""
-    if isinstance(tool, Mapping):
-        return dict(tool)
-    if callable(tool):
-        return {
-            "name": getattr(tool, "__name__", repr(tool)),
-            "signature": _signature(tool),
-            "doc": inspect.getdoc(tool),
-        }
-    return str(tool)
+def _nothing(*_: object, **__: object) -> None:
+    """Stand in for an effect that returns None."""
 
 
-@cache
-def _signature(tool: Function) -> str:
-    return str(inspect.signature(tool))
-
-
-def _short(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:_SHORT]
+def _takes(found: inspect.Signature, expected: list[str]) -> bool:
+    try:
+        found.bind(*expected)
+    except TypeError:
+        return any(p.kind is p.KEYWORD_ONLY for p in found.parameters.values())
+    return True

@@ -40,7 +40,7 @@ def shown(path: Path) -> str:
 
 
 def parsed(path: Path) -> ast.Module:
-    """Parse a file, once more when a collection disturbed the parser (see `milepost.declare`)."""
+    """Parse a file, once more when a collection disturbed the parser (see `milepost.versions`)."""
     source = path.read_text(encoding="utf-8")
     try:
         return ast.parse(source)

@@ -10,7 +10,7 @@ from milepost.protocol.call import Call
 from milepost.protocol.failure import cut, error_record
 from milepost.protocol.keep import keep_bytes, keep_files
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
-from milepost.protocol.outcomes import Applied, Found
+from milepost.protocol.outcomes import Applied, Found, unwrapped
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
 from milepost.records.frozen import frozen
@@ -107,7 +107,7 @@ def claim_rows(
 
 def _unwrapped(spec: EffectSpec, value: Any) -> tuple[Any, str | None]:
     """Return the result and the provider's reference. The effect happened: a bad reference must not hide it."""
-    result = value.result if isinstance(value, Applied) else value
+    result = unwrapped(value)
     try:
         ref = value.ref if isinstance(value, Applied) else spec.ref(value) if spec.ref is not None else None
         return result, _as_text(ref)

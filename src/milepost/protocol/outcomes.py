@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -14,6 +14,11 @@ class Applied(Generic[T]):
 
     result: T
     ref: str | None = None
+
+
+def unwrapped(value: Any) -> Any:
+    """Return an effect's result, with or without a reference beside it."""
+    return value.result if isinstance(value, Applied) else value
 
 
 @dataclass(frozen=True, slots=True)

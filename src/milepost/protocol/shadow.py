@@ -5,25 +5,20 @@ What the next step needs is supplied by the effect's `shadow=`, is None where it
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
-from milepost.errors import BadOption, MilepostError, NotDecodable, Signal, StepFailed
-from milepost.protocol.amounts import is_number
+from milepost.errors import MilepostError, NotDecodable, Signal, StepFailed
 from milepost.protocol.asking import ask_about_plan, asking
 from milepost.protocol.call import Call
 from milepost.protocol.failure import error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps, SupplyResult
-from milepost.protocol.outcomes import Applied
+from milepost.protocol.outcomes import unwrapped
 from milepost.protocol.questions import ended
 from milepost.protocol.request import Request
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState
-from milepost.records.annotations import function_annotations
 from milepost.records.canonical import parse
-from milepost.records.codec import Codec
 from milepost.records.model import EffectShadowed, QuestionKind
 
 
@@ -78,8 +73,7 @@ def _supplied(call: Call[EffectSpec]) -> Steps[list[Artifact]]:
     ended: Ended = yield SupplyResult()
     if ended.error is not None:
         raise _as_failure(call, ended.error) from ended.error
-    value = ended.value.result if isinstance(ended.value, Applied) else ended.value
-    data, _ = call.spec.output.round_trip(value)
+    data, _ = call.spec.output.round_trip(unwrapped(ended.value))
     return [(yield from keep_bytes(data, call.spec.output.media_type))]
 
 
@@ -122,48 +116,3 @@ def _ask(call: Call[EffectSpec], noted: EffectShadowed, request: bytes, why: str
             "expected": call.spec.output.described,
         },
     )
-
-
-# ── declaring ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def supplier(where: str, function: Callable[..., Any], given: Any, output: Codec[Any]) -> Callable[..., Any] | None:
-    """Return what supplies an effect's result in a shadow run: `...` is nothing given. Raises: BadOption, NotEncodable.
-
-    A plain value stands for itself; an effect whose annotation is None needs none.
-    """
-    if given is ...:
-        annotation = function_annotations(function, where=where).get("return", Any)
-        return _nothing if annotation in (None, type(None), Applied[None]) else None
-    if not callable(given):
-        output.round_trip(given)
-        return lambda *_, **__: given
-    if inspect.iscoroutinefunction(given):
-        raise BadOption(where=f"{where}, shadow=", reason="expected a plain function, found an async one")
-    expected, found = list(inspect.signature(function).parameters)[1:], inspect.signature(given)
-    if not _takes(found, expected):
-        raise BadOption(
-            where=f"{where}, shadow=", reason=f"expected a function of ({', '.join(expected)}), found one of {found}"
-        )
-    return given  # type: ignore[no-any-return]
-
-
-def _nothing(*_: object, **__: object) -> None:
-    """Stand in for an effect that returns None."""
-
-
-def _takes(found: inspect.Signature, expected: list[str]) -> bool:
-    try:
-        found.bind(*expected)
-    except TypeError:
-        return any(p.kind is p.KEYWORD_ONLY for p in found.parameters.values())
-    return True
-
-
-def checked_threshold(where: str, shadow_first: int, agreement: float) -> dict[str, Any]:
-    """Check what a task asks for before it may run live. Raises: BadOption."""
-    if isinstance(shadow_first, bool) or not isinstance(shadow_first, int) or shadow_first < 0:
-        raise BadOption(where=f"{where}, shadow_first=", reason=f"expected 0, 1, 2, …, found {shadow_first!r}")
-    if not is_number(agreement, 0, 1) or not agreement:
-        raise BadOption(where=f"{where}, agreement=", reason=f"expected more than 0, at most 1, found {agreement!r}")
-    return {"shadow_first": shadow_first, "agreement": float(agreement)}
