@@ -16,7 +16,7 @@ from milepost import declare
 from milepost.errors import BadOption, BlocksLoop, OutsideRun
 from milepost.protocol.amounts import DURATION_MAX, is_number, shown
 from milepost.protocol.keys import Key
-from milepost.protocol.outcomes import Applied
+from milepost.protocol.outcomes import unwrapped
 from milepost.protocol.spec import EffectSpec, StepSpec, TaskSpec
 from milepost.records.seal import checked_key, seal_key_in
 from milepost.runtime import leases
@@ -36,6 +36,7 @@ from milepost.stores.contract import Store
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
+S = TypeVar("S", StepSpec, EffectSpec)
 
 
 def _outside(name: str) -> None:
@@ -43,23 +44,25 @@ def _outside(name: str) -> None:
     refuse_strangers(name, is_active=bool(leases.active_runs()))
 
 
-def _blocks_loop(scope: Scope) -> bool:
-    """Say whether a synchronous call would block a loop that is not blocked by the body's own task already."""
+def _refuse_to_block(scope: Scope, path: str, **facts: str) -> None:
+    """Refuse a synchronous call that would block a loop, unless the body's own task blocks it already.
+
+    Raises: BlocksLoop.
+    """
     if not on_a_loop():
-        return False
+        return
     body_is_async = scope.call.spec.is_async if scope.call is not None else scope.run.task.is_async
-    return body_is_async or here() != scope.home
+    if body_is_async or here() != scope.home:
+        raise BlocksLoop(path=path, **facts)
 
 
 def _look_like(wrapper: Any, function: Callable[..., Any]) -> None:
     functools.update_wrapper(wrapper, function)
 
 
-class _Callable:
-    spec: Any
-
-    def _wrap(self, spec: StepSpec | EffectSpec) -> None:
-        self.spec = spec
+class _Callable(Generic[S]):
+    def __init__(self, spec: S) -> None:
+        self.spec: S = spec
         _look_like(self, spec.function)
         register_call(spec)
 
@@ -75,13 +78,8 @@ def _spec_of(called: Callable[..., Any]) -> Any:
     return called.spec  # type: ignore[attr-defined]
 
 
-class Step(_Callable, Generic[P, R]):
+class Step(_Callable[StepSpec], Generic[P, R]):
     """A synchronous step: calling it inside a run ends at a checkpoint."""
-
-    spec: StepSpec
-
-    def __init__(self, spec: StepSpec) -> None:
-        self._wrap(spec)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the step, or return its verified output. Raises: StepFailed, BlocksLoop on a running loop."""
@@ -89,8 +87,7 @@ class Step(_Callable, Generic[P, R]):
         if scope is None:
             _outside(self.spec.name)
             return self.spec.function(*args, **kwargs)  # type: ignore[no-any-return]
-        if _blocks_loop(scope):
-            raise BlocksLoop(path=self.spec.name, name=self.spec.name)
+        _refuse_to_block(scope, self.spec.name, name=self.spec.name)
         return drive_call(scope.begin(self.spec, args, kwargs))  # type: ignore[no-any-return]
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -109,18 +106,12 @@ class Step(_Callable, Generic[P, R]):
         if scope is None:
             _outside(spec.name)
             return [spec.function(item) for item in items]
-        if _blocks_loop(scope):
-            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map.format(name=spec.name))
+        _refuse_to_block(scope, f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map.format(name=spec.name))
         return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
 
-class AsyncStep(_Callable, Generic[P, R]):
+class AsyncStep(_Callable[StepSpec], Generic[P, R]):
     """An asynchronous step."""
-
-    spec: StepSpec
-
-    def __init__(self, spec: StepSpec) -> None:
-        self._wrap(spec)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Run the step, or return its verified output. It is named here, on the line that calls it."""
@@ -147,19 +138,13 @@ async def _plain_map(function: Callable[[A], Awaitable[R]], items: Iterable[A]) 
     return [await function(item) for item in items]
 
 
-class Effect(_Callable, Generic[P, R]):
+class Effect(_Callable[EffectSpec], Generic[P, R]):
     """A synchronous effect: one write to an outside system."""
-
-    spec: EffectSpec
-
-    def __init__(self, spec: EffectSpec) -> None:
-        self._wrap(spec)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Send once, or return the recorded result. Raises: StepFailed, Declined, OutsideRun, BlocksLoop."""
         scope = _scope_for_effect(self.spec)
-        if _blocks_loop(scope):
-            raise BlocksLoop(path=self.spec.name, name=self.spec.name)
+        _refuse_to_block(scope, self.spec.name, name=self.spec.name)
         return drive_call(scope.begin(self.spec, args, kwargs))  # type: ignore[no-any-return]
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -170,23 +155,17 @@ class Effect(_Callable, Generic[P, R]):
         """Send once for each item, at most `concurrency` at once; results in order. Needs key=."""
         spec = _spec_of(self)
         scope = _scope_for_effect(spec)
-        if _blocks_loop(scope):
-            raise BlocksLoop(path=f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map.format(name=spec.name))
+        _refuse_to_block(scope, f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map.format(name=spec.name))
         return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
 
     def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, deliberately: nothing is recorded, nothing protects it. Refused in a shadow run."""
         refuse_plain(self.spec.name)
-        return _unwrapped(self.spec.function(key, *args, **kwargs))  # type: ignore[no-any-return]
+        return unwrapped(self.spec.function(key, *args, **kwargs))  # type: ignore[no-any-return]
 
 
-class AsyncEffect(_Callable, Generic[P, R]):
+class AsyncEffect(_Callable[EffectSpec], Generic[P, R]):
     """An asynchronous effect."""
-
-    spec: EffectSpec
-
-    def __init__(self, spec: EffectSpec) -> None:
-        self._wrap(spec)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         """Send once, or return the recorded result."""
@@ -204,11 +183,7 @@ class AsyncEffect(_Callable, Generic[P, R]):
     async def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, deliberately: nothing is recorded, nothing protects it. Refused in a shadow run."""
         refuse_plain(self.spec.name)
-        return _unwrapped(await self.spec.function(key, *args, **kwargs))  # type: ignore[no-any-return]
-
-
-def _unwrapped(value: Any) -> Any:
-    return value.result if isinstance(value, Applied) else value
+        return unwrapped(await self.spec.function(key, *args, **kwargs))  # type: ignore[no-any-return]
 
 
 def _scope_for_effect(spec: EffectSpec) -> Scope:
@@ -319,8 +294,7 @@ class Sleep:
         `duration` in seconds or as a timedelta. Raises: OutsideRun, BlocksLoop, RunWaiting through the door.
         """
         scope, spec, seconds = self._ready(duration, name)
-        if _blocks_loop(scope):
-            raise BlocksLoop(path=name, name="milepost.sleep")
+        _refuse_to_block(scope, name, name="milepost.sleep")
         drive_call(scope.begin(spec, (seconds,), {}))
 
     def aio(self, duration: timedelta | float, *, name: str = "sleep") -> Coroutine[Any, Any, None]:

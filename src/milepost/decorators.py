@@ -45,11 +45,13 @@ Saying: TypeAlias = (
 Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
 
-class _StepDecorator:
-    """What `@step(…)` returns: turns a function into a step."""
-
+class _Decorator:
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options
+
+
+class _StepDecorator(_Decorator):
+    """What `@step(…)` returns: turns a function into a step."""
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> AsyncStep[P, R]: ...  # type: ignore[overload-overlap]
@@ -60,11 +62,8 @@ class _StepDecorator:
         return AsyncStep(spec) if spec.is_async else Step(spec)
 
 
-class _EffectDecorator:
+class _EffectDecorator(_Decorator):
     """What `@effect(…)` returns: turns a function whose first parameter is a Key into an effect."""
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = options
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -81,11 +80,8 @@ class _EffectDecorator:
         return AsyncEffect(spec) if spec.is_async else Effect(spec)
 
 
-class _TaskDecorator:
+class _TaskDecorator(_Decorator):
     """What `@task(…)` returns: turns a function into a task."""
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = options
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
@@ -45,16 +45,12 @@ class Verifier:
         try:
             sentence = self.judge(output, inputs)
         except _Unfit as unfit:
-            sentence = unfit.sentence
+            sentence = str(unfit)
         return None if sentence is None else cut(sentence, MESSAGE_MAX)
 
 
 class _Unfit(Exception):
     """The output has not the shape the question is about; a failed check, told at its door."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
 
 
 # ── the verifiers ───────────────────────────────────────────────────────────────────────────────────
@@ -244,18 +240,18 @@ def _input_of(wanted: Any) -> tuple[str, ...]:
 def _wanted(wanted: Any, inputs: Inputs) -> Number:
     value = _input(wanted, inputs) if isinstance(wanted, str) else wanted
     if _is_finite(value):
-        return value  # type: ignore[no-any-return]  # _is_finite says so
+        return value
     raise _Unfit(f"{wanted} is {_shown(value)}, expected a finite number")
 
 
 def _number(row: Any, path: str, label: str) -> Number:
     value = _field(row, path, label)
     if _is_finite(value):
-        return value  # type: ignore[no-any-return]  # _is_finite says so
+        return value
     raise _Unfit(f"{label}: {path or 'it'} is {_shown(value)} ({_kind(value)}), expected a finite number")
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: Any) -> TypeGuard[Number]:
     if isinstance(value, Decimal):
         return value.is_finite()
     if isinstance(value, float):

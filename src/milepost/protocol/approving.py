@@ -38,7 +38,8 @@ class Approving:
     def in_words(self) -> str:
         """Say it in a line: `2 of finance, ana@host; each holds 1 day`."""
         who = ", ".join(self.approvers) or "anybody but the agent"
-        return f"{self.needed} of {who}" + (f"; each holds {self._held()}" if self.expires is not None else "")
+        held = "" if self.expires is None else f"; each holds {str(self.expires).removesuffix(', 0:00:00')}"
+        return f"{self.needed} of {who}{held}"
 
     @staticmethod
     def recorded(about: Mapping[str, Any]) -> Approving:
@@ -51,9 +52,6 @@ class Approving:
             needed=int(about["approvals"]),
             expires=timedelta(seconds=float(seconds)) if seconds is not None else None,
         )
-
-    def _held(self) -> str:
-        return str(self.expires).removesuffix(", 0:00:00")
 
     def said(self, arguments: ArgumentsCodec, bound: Mapping[str, Any]) -> str:
         """Return the summary of a call, "" without one. A summary that fails must not hide what is asked."""
