@@ -227,7 +227,7 @@ def _changes(call: Call[Any], matter: Matter, state: ApprovalState) -> Steps[lis
     its_own = answers_it and state.needed == 1
     unseen = exact.unseen if answers_it else ()
     request = str(about["request"]) if its_own else exact.digest
-    now = binding(call, matter.rule, request, state.order)
+    now = _binding(call, matter.rule, request, state.order)
     if digest(canonical(now)) == about["binding"]:
         return [*unseen]
     assert state.question.evidence is not None
@@ -241,7 +241,7 @@ def _givers(state: ApprovalState) -> str:
     return " and ".join(dict.fromkeys(answer.by for answer in state.given))
 
 
-def binding(call: Call[Any], rule: Approving, request: str, order: int | None = None) -> dict[str, Json]:
+def _binding(call: Call[Any], rule: Approving, request: str, order: int | None = None) -> dict[str, Json]:
     """Return what an approval is bound to. `order` leaves out what came after so many records of the fold.
 
     Sources are those of the steps that stand finished around the call, and what a person said to keep.
@@ -288,13 +288,32 @@ def _question(call: Call[Any], matter: Matter, why: list[str], now: Moment) -> S
     Crash: perhaps a file of evidence that no record points at, which `doctor` lists.
     """
     rule, exact = matter.rule, matter.exact
-    bound = binding(call, rule, exact.digest)
+    bound = _binding(call, rule, exact.digest)
     summary = rule.said(call.spec.arguments, call.bound)
     evidence: dict[str, Json] = {**matter.shown, "request": parse(exact.data), "binding": bound}
     if why:
         evidence["asked_anew"] = [*why]
     if summary:
         evidence["summary"] = summary
+    if exact.edit is not None:
+        evidence["edited_by"] = exact.edit.by
+    anew = f" Asked anew: {ended(listed(why, CHANGES_SAID))}" if why else ""
+    return ask(
+        QuestionKind.APPROVAL,
+        call.snapshot,
+        run_id=call.run_id,
+        at=now.text,
+        path=call.path,
+        sentence=ended(f"{matter.head}{f': {summary}' if summary else ''}") + anew,
+        evidence=(yield from keep_bytes(canonical(evidence))),
+        about=_about(call, matter, bound),
+        without=matter.without,
+    )
+
+
+def _about(call: Call[Any], matter: Matter, bound: dict[str, Json]) -> dict[str, Json]:
+    """Return what the fold and later calls need to know of the question."""
+    rule, exact = matter.rule, matter.exact
     about: dict[str, Json] = {
         "agents": [*sorted(call.snapshot.agents)],
         "approvals": rule.needed,
@@ -313,16 +332,4 @@ def _question(call: Call[Any], matter: Matter, why: list[str], now: Moment) -> S
         about["declined_as"] = moved.question.path
     if exact.edit is not None:
         about["edit"] = exact.edit.to_json()
-        evidence["edited_by"] = exact.edit.by
-    anew = f" Asked anew: {ended(listed(why, CHANGES_SAID))}" if why else ""
-    return ask(
-        QuestionKind.APPROVAL,
-        call.snapshot,
-        run_id=call.run_id,
-        at=now.text,
-        path=call.path,
-        sentence=ended(f"{matter.head}{f': {summary}' if summary else ''}") + anew,
-        evidence=(yield from keep_bytes(canonical(evidence))),
-        about=about,
-        without=matter.without,
-    )
+    return about

@@ -129,7 +129,7 @@ def _settle(call: Call[EffectSpec], state: EffectState | None) -> Steps[None]:
     """Wait until a lookup may be believed: by the wall clock, and by the machine's own, which does not jump."""
     now: Moment = yield Now()
     sends = state.open_sends if state else []
-    wall = (settled_at(call.spec, sends, now.at, call.lease_s) - now.at).total_seconds()
+    wall = (_settled_at(call.spec, sends, now.at, call.lease_s) - now.at).total_seconds()
     settled = now.ticks + max(wall, _left_to_settle(call.spec, sends, now))
     while now.ticks < settled:
         until = format_time(now.at + timedelta(seconds=settled - now.ticks))
@@ -151,7 +151,7 @@ def _passed(send: Send, now: Moment) -> float | None:
     return now.since(send.outcome.uptime if send.outcome is not None else send.resumed_uptime)
 
 
-def settled_at(spec: EffectSpec, sends: list[Send], now: datetime, lease_s: float) -> datetime:
+def _settled_at(spec: EffectSpec, sends: list[Send], now: datetime, lease_s: float) -> datetime:
     """Return when a lookup may be believed: `settle` after the latest moment the call can have arrived.
 
     That is the time an exception was recorded; else, its process having died, the first resume after it.

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from milepost.errors import NotDecodable, PermissionMissing
-from milepost.protocol.approval import Matter, allowed, rule_of
-from milepost.protocol.approval import ask_ahead as asking_ahead
+from milepost.protocol.approval import Matter, allowed, ask_ahead, rule_of
 from milepost.protocol.approving import Approving
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking, changes_since
 from milepost.protocol.call import Call
@@ -205,7 +204,7 @@ def _ask_for_result(call: Call[EffectSpec], applied: OutcomeRecorded, why: objec
 # ── approval ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
+def effect_ahead(call: Call[EffectSpec]) -> Steps[None]:
     """Ask for the approval of one of many calls, as far as nothing else has to be settled before.
 
     Crash: asked or not asked; what is not asked yet is asked by the next resume.
@@ -221,7 +220,7 @@ def ask_ahead(call: Call[EffectSpec]) -> Steps[None]:
         request = yield from _request(call)
         rule = rule_of(call, "before", request.exact)
         if rule is not None:
-            yield from asking_ahead(call, _matter(call, rule, request))
+            yield from ask_ahead(call, _matter(call, rule, request))
 
 
 def _allowed(call: Call[EffectSpec], request: Request) -> Steps[str | None]:

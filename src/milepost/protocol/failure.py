@@ -23,29 +23,24 @@ class VerificationFailed(Exception):
 
 
 @frozen
-class Failure:
-    """A failed attempt: what happened, how often it was started, since when, and when it is now."""
-
-    error: BaseException
-    starts: int
-    first_started_at: str
-    now: datetime
-
-
-@frozen
 class Again:
     """Try again at this UTC time (ISO)."""
 
     until: str
 
 
-def after_failure(retry: Retry | None, failure: Failure) -> Again | Literal["ask", "raise", "stop"]:
-    """Decide what follows. "stop": no policy covers it, the run ends failed and a resume starts the step again."""
-    is_ours = isinstance(failure.error, (Declined, UndeclaredWrite))  # it would be kept from it again
-    if retry is None or is_ours or not isinstance(failure.error, Exception) or not retry.covers(failure.error):
+def after_failure(
+    retry: Retry | None, error: BaseException, *, starts: int, since: str, now: datetime
+) -> Again | Literal["ask", "raise", "stop"]:
+    """Decide what follows the last of so many starts, the first of which was at `since`.
+
+    "stop": no policy covers it, the run ends failed and a resume starts the step again.
+    """
+    is_ours = isinstance(error, (Declined, UndeclaredWrite))  # it would be kept from it again
+    if retry is None or is_ours or not isinstance(error, Exception) or not retry.covers(error):
         return "stop"
-    until = failure.now + retry.wait(failure.starts, failure.error)
-    if failure.starts >= retry.attempts or _past_deadline(retry, failure, until):
+    until = now + retry.wait(starts, error)
+    if starts >= retry.attempts or _past_deadline(retry, since, until):
         return retry.then
     return Again(format_time(until))
 
@@ -64,10 +59,10 @@ def cancellations() -> tuple[type[BaseException], ...]:
     return (asyncio.CancelledError,) if asyncio is not None else ()
 
 
-def _past_deadline(retry: Retry, failure: Failure, until: datetime) -> bool:
+def _past_deadline(retry: Retry, since: str, until: datetime) -> bool:
     if retry.deadline is None:
         return False
-    passed = age(failure.first_started_at, until)
+    passed = age(since, until)
     return passed is not None and passed > retry.deadline
 
 

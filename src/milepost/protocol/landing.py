@@ -66,7 +66,7 @@ def landed(
         spent=ended.spent,
         duration_s=round(ended.duration_s, 6),
     )
-    yield Append((record,), artifacts, claims=claim_rows(call, record, request_digest, artifacts))
+    yield Append((record,), artifacts, claims=_claim_rows(call, record, request_digest, artifacts))
     return returned
 
 
@@ -82,7 +82,7 @@ def landed_late(call: Call[EffectSpec], ended: Ended) -> Steps[None]:
     yield from landed(call, sent.attempt, sent.key, sent.request_digest, ended, late=True)
 
 
-def claim_rows(
+def _claim_rows(
     call: Call[EffectSpec], record: OutcomeRecorded, request_digest: str, artifacts: Sequence[Artifact]
 ) -> tuple[ClaimRow, ...]:
     """Return how a key of scope="task" ended, to stand beside the record for later runs."""
@@ -138,7 +138,7 @@ def recovered(call: Call[EffectSpec], key: str, state: EffectState | None, found
         next_action=call.spec.next_action,
     )
     digest = last.intent.request_digest if last else ""
-    yield Append((record,), (kept,), wait=True, claims=claim_rows(call, record, digest, (kept,)))
+    yield Append((record,), (kept,), wait=True, claims=_claim_rows(call, record, digest, (kept,)))
 
 
 def answered(call: Call[EffectSpec], key: str, request_digest: str, answer: AnswerEntered) -> Steps[None]:
@@ -148,7 +148,7 @@ def answered(call: Call[EffectSpec], key: str, request_digest: str, answer: Answ
     kept: list[Artifact] = []
     if answer.result is not None and call.spec.scope == "task":
         kept.append(Artifact(answer.result, (yield Load(answer.result, f"answered result of {call.path}"))))
-    yield Append((record,), wait=True, claims=claim_rows(call, record, request_digest, kept))
+    yield Append((record,), wait=True, claims=_claim_rows(call, record, request_digest, kept))
 
 
 def answered_outcome(path: str, state: EffectState | None, key: str, answer: AnswerEntered, at: str) -> OutcomeRecorded:

@@ -37,8 +37,7 @@ def keep_manifests(
     for checkpoint in reversed(inner):
         sources[:0] = yield from entries_in(checkpoint.sources, f"sources of {checkpoint.path}")
         files[:0] = yield from entries_in(checkpoint.files, f"files of {checkpoint.path}")
-    files = list({entry["path"]: entry for entry in files}.values())
-    return (yield from keep_manifest(files, artifacts)), (yield from keep_manifest(sources, artifacts))
+    return (yield from _kept(files, sources, artifacts))
 
 
 def manifests_now(
@@ -58,9 +57,14 @@ def manifests_now(
     gone = {new.descriptor.get("path") for new in changed}
     files = [file for file in (yield from entries_in(kept.files, f"files of {call.path}")) if file["path"] not in gone]
     files += yield from keep_contents(value, artifacts)
-    files = list({file["path"]: file for file in files}.values())
     sources = [{"role": old["role"], **new.to_json()} for old, new in pairs]
-    return (yield from keep_manifest(files, artifacts)), (yield from keep_manifest(sources, artifacts))
+    return (yield from _kept(files, sources, artifacts))
+
+
+def _kept(files: Entries, sources: Entries, artifacts: list[Artifact]) -> Steps[tuple[Pointer | None, Pointer | None]]:
+    """Keep both lists; of a file that is listed twice what was said last. Crash: as `keep_bytes`."""
+    newest = list({file["path"]: file for file in files}.values())
+    return (yield from keep_manifest(newest, artifacts)), (yield from keep_manifest(sources, artifacts))
 
 
 def entries_in(pointer: Pointer | None, what: str) -> Steps[Entries]:
@@ -77,8 +81,8 @@ def _inner(call: Call[StepSpec]) -> list[StepVerified]:
     if call.path not in s.children:
         return []
     states = [s.steps[path] for path in s.children[call.path] if path in s.steps]
-    verified = [(state.verified_order, state.verified) for state in states if state.verified is not None]
-    return [found for _, found in sorted(verified, key=lambda pair: pair[0]) if found.sources is not None]
+    states.sort(key=lambda state: state.verified_order)
+    return [found for state in states if (found := state.verified) is not None and found.sources is not None]
 
 
 def _observed(call: Call[StepSpec], before: Sequence[Any], files: Entries) -> Steps[Entries]:

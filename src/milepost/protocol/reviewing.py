@@ -8,8 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from milepost.protocol.approval import Matter, allowed, rule_of
-from milepost.protocol.approval import ask_ahead as asking_ahead
+from milepost.protocol.approval import Matter, allowed, ask_ahead, rule_of
 from milepost.protocol.approving import Approving
 from milepost.protocol.call import Call
 from milepost.protocol.keep import JSON
@@ -39,7 +38,7 @@ def may_start(call: Call[StepSpec]) -> Steps[None]:
         yield from allowed(call, (yield from _start(call, rule)))
 
 
-def ask_ahead(call: Call[StepSpec]) -> Steps[None]:
+def step_ahead(call: Call[StepSpec]) -> Steps[None]:
     """Ask whether one of many calls may start, as far as nothing else has to be settled before.
 
     Crash: asked or not asked; what is not asked yet is asked by the next resume.
@@ -47,7 +46,7 @@ def ask_ahead(call: Call[StepSpec]) -> Steps[None]:
     state, rule = call.step, live_rule(call, "before")
     is_new = state is None and not call.unclaimed
     if rule is not None and (is_new or (state is not None and not state.finished and state.kept is None)):
-        yield from asking_ahead(call, (yield from _start(call, rule)))
+        yield from ask_ahead(call, (yield from _start(call, rule)))
 
 
 def _output(output: Pointer, value: Any) -> Steps[Exact]:

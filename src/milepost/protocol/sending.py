@@ -10,7 +10,7 @@ from typing import Any
 from milepost.errors import StepFailed
 from milepost.protocol.asking import ask_attempts_used
 from milepost.protocol.call import Call
-from milepost.protocol.failure import Again, Failure, after_failure, error_record, leaves_as_it_is
+from milepost.protocol.failure import Again, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes
 from milepost.protocol.landing import Returned, landed
 from milepost.protocol.ops import Append, Artifact, Ended, Now, ReadSecrets, Send, Steps
@@ -100,8 +100,7 @@ def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended
     state = call.effect
     assert state is not None
     outcome = _what_is_known(call.spec, state, attempt, error)
-    failure = Failure(error, state.starts, state.since, now.at)
-    decision = after_failure(call.spec.retry, failure)
+    decision = after_failure(call.spec.retry, error, starts=state.starts, since=state.since, now=now.at)
     final = decision == "raise" and outcome is Outcome.REJECTED
     noted = error_record(error)
     took, uptime = round(ended.duration_s, 6), now.uptime if outcome is Outcome.UNKNOWN else None

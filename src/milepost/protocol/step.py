@@ -21,7 +21,7 @@ from milepost.protocol.approval import declined_inside
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking, changes_since
 from milepost.protocol.call import Call
 from milepost.protocol.doubt import unsettled_question
-from milepost.protocol.failure import Again, Failure, VerificationFailed, after_failure, error_record, leaves_as_it_is
+from milepost.protocol.failure import Again, VerificationFailed, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes, small_or_none
 from milepost.protocol.keys import name_in
 from milepost.protocol.manifest import entries_in, keep_manifests, manifests_now
@@ -252,8 +252,7 @@ def failed(call: Call[StepSpec], attempt: int, error: BaseException, duration_s:
     now = yield Now()
     state = call.step
     assert state is not None
-    failure = Failure(error, state.starts, state.first_started_at, now.at)
-    decision = after_failure(call.spec.retry, failure)
+    decision = after_failure(call.spec.retry, error, starts=state.starts, since=state.first_started_at, now=now.at)
     final = decision == "raise"
     noted = StepFailedNoted(
         at=now.text, path=call.path, attempt=attempt, error=error_record(error), final=final, duration_s=duration_s

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from milepost.errors import Declined, Signal, StepFailed
-from milepost.protocol.effect import ask_ahead as effect_ahead
-from milepost.protocol.effect import effect
+from milepost.protocol.effect import effect, effect_ahead
 from milepost.protocol.ops import Op, Steps, Within
 from milepost.protocol.pause import pause
-from milepost.protocol.reviewing import ask_ahead as step_ahead
+from milepost.protocol.reviewing import step_ahead
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.step import step
 from milepost.runtime import crash

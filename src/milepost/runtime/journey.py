@@ -22,14 +22,14 @@ from milepost.protocol import decide as rules
 from milepost.protocol.decide import World, decide
 from milepost.protocol.doubt import look_up, unsettled_question
 from milepost.protocol.failure import cause_record, error_record, leaves_as_it_is
-from milepost.protocol.keep import keep_bytes, keep_files
+from milepost.protocol.keep import beside, keep_bytes, keep_files
 from milepost.protocol.landing import answered, answered_outcome, recovered
 from milepost.protocol.ops import Append, Artifact, Ask, Body, Ended, Load, Now, Steps, Within
 from milepost.protocol.outcomes import CannotTell, Found
 from milepost.protocol.questions import uncalled_question
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState, Send
-from milepost.records.canonical import canonical, digest, parse
+from milepost.records.canonical import canonical, parse
 from milepost.records.model import (
     AnswerEntered,
     CancelEntered,
@@ -196,7 +196,7 @@ def _entered(question_id: str, answer: AnswerRow, at: str, artifacts: list[Artif
 def _carried(data: bytes | None, artifacts: list[Artifact]) -> Pointer | None:
     if data is None:
         return None
-    artifacts.append(Artifact(Pointer(digest(data), len(data)), data))
+    artifacts.append(beside(data))
     return artifacts[-1].pointer
 
 

@@ -7,6 +7,7 @@ from weakref import WeakMethod
 
 from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMissing
 from milepost.errors import CorruptRecord
+from milepost.protocol.keep import beside
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.canonical import digest
@@ -47,7 +48,7 @@ class Artifacts:
         Crash: a file nothing points at, which `doctor` lists.
         """
         if self.files is None:
-            return Artifact(Pointer(digest(data), len(data), media_type), data)
+            return beside(data, media_type)
         name, size = self.files.write(data)
         return Artifact(Pointer(name, size, media_type, "file"), None)
 

@@ -22,6 +22,7 @@ from milepost.errors import (
     WrongTask,
 )
 from milepost.protocol.decide import World
+from milepost.protocol.keep import beside
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact, Steps
 from milepost.protocol.snapshot import format_time
@@ -30,7 +31,7 @@ from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
 from milepost.records.fingerprint import fingerprint
 from milepost.records.frozen import slotted
-from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, Pointer, RunStarted, RunStatus
+from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, RunStarted, RunStatus
 from milepost.records.paths import find_paths
 from milepost.records.seal import Sealer, key_name
 from milepost.runtime import crash
@@ -208,7 +209,7 @@ def _run_started(task: TaskSpec, encoded: bytes, run: ActiveRun) -> tuple[RunSta
 def _kept(run: ActiveRun, encoded: bytes) -> Artifact:
     if len(encoded) > ARTIFACT_ROW_MAX:
         return run.journal.artifacts.keep(encoded, "application/json")
-    return Artifact(Pointer(digest(encoded), len(encoded)), encoded)
+    return beside(encoded)
 
 
 def _input_sources(task: TaskSpec, encoded: bytes, run: ActiveRun) -> Artifact | None:
