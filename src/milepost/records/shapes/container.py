@@ -8,7 +8,7 @@ other names the member: `{"Receipt": …}`. Which of both it is depends on the a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from milepost.records.canonical import Json, Walk, parse, write
@@ -84,44 +84,42 @@ def _loading_items(item: Shape) -> Callable[[Any], list[Any]]:
     def load(value: Any) -> list[Any]:
         if type(value) is not list:
             raise Mismatch.of(value, "a list")
-        out: list[Any] = []
-        try:
-            for part in value:
-                out.append(load_item(part))
-        except Mismatch as mismatch:
-            mismatch.under(at_index(len(out)))
-            raise
-        return out
+        return _each(load_item, value)
 
     return load
+
+
+def _each(act: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """Act on every item; one that does not fit is named by its place."""
+    out: list[Any] = []
+    try:
+        for item in items:
+            out.append(act(item))
+    except Mismatch as mismatch:
+        mismatch.under(at_index(len(out)))
+        raise
+    return out
 
 
 def fixed_tuple_shape(items: list[Shape]) -> Shape:
     """Give the shape of `tuple[A, B]`: exactly as many items, each of its own shape."""
     name = name_with("tuple", items)
 
-    def each(value: Any, cls: Any, act: Callable[[Shape, Any], Any]) -> list[Any]:
+    def paired(value: Any, cls: Any) -> Iterable[tuple[Shape, Any]]:
         if type(value) is not cls:
             raise Mismatch.of(value, name)
         if len(value) != len(items):
             raise Mismatch(f"{name}, {len(items)} items", f"{len(value)} items")
-        out: list[Any] = []
-        try:
-            for shape, part in zip(items, value, strict=True):
-                out.append(act(shape, part))
-        except Mismatch as mismatch:
-            mismatch.under(at_index(len(out)))
-            raise
-        return out
+        return zip(items, value, strict=True)
 
     def dump(value: Any, walk: Walk) -> Json:
         walk.enter(len(items))
-        out = each(value, tuple, lambda shape, part: shape.dump(part, walk))
+        out = _each(lambda pair: pair[0].dump(pair[1], walk), paired(value, tuple))
         walk.depth -= 1
         return out
 
     def load(value: Json) -> Any:
-        return tuple(each(value, list, lambda shape, part: shape.load(part)))
+        return tuple(_each(lambda pair: pair[0].load(pair[1]), paired(value, list)))
 
     is_immutable = all(item.immutable for item in items)
     shape = Shape(name, frozenset((tuple,)), ARRAY, dump, load, immutable=is_immutable)
