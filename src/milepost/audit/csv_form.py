@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from milepost.audit.lines import Line
 from milepost.audit.plain import plain
@@ -59,7 +59,7 @@ def _first() -> str:
     return MARK + _row(COLUMNS)
 
 
-def _row(cells: tuple[str, ...] | list[str]) -> str:
+def _row(cells: Iterable[str]) -> str:
     written = io.StringIO()
     csv.writer(written, quoting=csv.QUOTE_ALL).writerow(cells)
     return written.getvalue()

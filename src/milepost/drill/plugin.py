@@ -82,14 +82,12 @@ def _wanted(request: pytest.FixtureRequest, how: dict[str, Any]) -> Any:
     from milepost.drill.choosing import Wanted
 
     points = request.config.getoption("--drill-points") or how.get("points")
+    given: dict[str, Any] = {name: how[name] for name in ("seed", "workers", "patience_s") if name in how}
+    given |= {name: tuple(how[name]) for name in ("ignore", "allow") if name in how}
     return Wanted(
         points=None if points in (None, "all") else int(points),
         only=tuple(request.config.getoption("--drill-point")),
-        seed=how.get("seed", 0),
-        workers=how.get("workers", 2),
-        ignore=tuple(how.get("ignore", ())),
-        allow=tuple(how.get("allow", ())),
-        patience_s=how.get("patience_s", 120.0),
+        **given,
     )
 
 
