@@ -1,7 +1,8 @@
 """The outside world of the invoice example: accounting queue, mail provider and model, each a real process.
 
-`start_world` is what tests and the demo call. The processes belong to their starter: they outlive a SIGKILL of
-the task that uses them and end with the starter, however that dies. Everything listens on 127.0.0.1 only.
+`start_world` is what tests, drill and demo call; `lay_out` puts the carried month where its task runs. The processes
+belong to their starter: they outlive a SIGKILL of the task that uses them and end with the starter, however that dies.
+Everything listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
