@@ -20,9 +20,9 @@ from toy_orders import RUN_ID
 from toy_provider import Character
 from toy_world import KILLED, Starter, World, provider
 
-from milepost.protocol.snapshot import format_time
 from milepost.records.model import Record, StartReturned, StepStarted, StepVerified, WaitRecorded
 from milepost.records.rows import AnswerRow
+from milepost.records.times import format_time
 from milepost.runtime.opening import read_snapshot
 from milepost.stores.sqlite.store import SqliteStore
 

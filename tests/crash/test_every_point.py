@@ -20,9 +20,9 @@ from toy_provider import Character
 from toy_world import KILLED, Starter, World, provider
 
 from milepost.protocol.ops import Op
-from milepost.protocol.snapshot import format_time
 from milepost.records.model import KINDS, HeartbeatRecorded, QuestionAsked, RunStarted, SpentRecorded
 from milepost.records.rows import CancelRow
+from milepost.records.times import format_time
 
 NO_POINT = {RunStarted.kind, HeartbeatRecorded.kind, SpentRecorded.kind}
 """Kinds that are written without an operation: their loss is tested with the point after and before them."""

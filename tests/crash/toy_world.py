@@ -18,10 +18,10 @@ from typing import Any
 from clock import START, SharedClock
 from toy_orders import RUN_ID
 
-from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical
 from milepost.records.model import Outcome, OutcomeRecorded, Record, StepVerified
 from milepost.records.rows import AnswerRow
+from milepost.records.times import format_time
 from milepost.runtime.opening import check_inner_heads, read_snapshot
 from milepost.stores.contract import QuestionRow
 from milepost.stores.sqlite.store import SqliteStore

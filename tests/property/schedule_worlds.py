@@ -17,10 +17,10 @@ from clock import START, MovableClock
 
 from milepost import CannotTell, Found, Key, NotApplied, NotFound, Retry, effect, step, task
 from milepost.errors import QuestionError
-from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical
 from milepost.records.model import Pointer, Record, StepVerified
 from milepost.records.rows import AnswerRow
+from milepost.records.times import format_time
 from milepost.runtime import crash
 from milepost.runtime.opening import Opened, check_inner_heads, read_snapshot
 from milepost.runtime.scope import current

@@ -25,11 +25,12 @@ from milepost.protocol.limits import Limits
 from milepost.protocol.ops import Append, Ask, Body, Ended, Load, Moment, Now, Op, Wait
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.questions import CHOICES, ask
-from milepost.protocol.snapshot import Snapshot, format_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.step import step
 from milepost.protocol.versions import VersionCheck
 from milepost.records import model as m
 from milepost.records.rows import AnswerRow, CancelRow
+from milepost.records.times import format_time
 
 START = datetime(2026, 11, 2, 8, 0, tzinfo=UTC)
 POINTER = m.Pointer("0" * 64, 2)

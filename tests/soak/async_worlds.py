@@ -19,10 +19,10 @@ from schedule_worlds import NOWHERE, RUN_ID, Died, Provider
 from seeded_loop import SeededLoop, SeededPool, Stalled, run_seeded
 
 from milepost.errors import MilepostError, QuestionError
-from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical
 from milepost.records.model import Outcome, OutcomeRecorded, StepVerified
 from milepost.records.rows import AnswerRow
+from milepost.records.times import format_time
 from milepost.runtime import adrive, crash
 from milepost.runtime.opening import check_inner_heads, read_snapshot
 from milepost.stores.contract import Batch, Ticket

@@ -32,8 +32,8 @@ from schedule_worlds import CHARACTERS
 from tally import Harm, Points, Violation, broken
 
 from milepost.errors import MilepostError, QuestionError, RefusedError, RunEnded
-from milepost.protocol.snapshot import format_time
 from milepost.records.model import ENDED, RunStatus, StepStarted
+from milepost.records.times import format_time
 from milepost.runtime.answering import ask_to_cancel
 from milepost.runtime.check import check_run
 from milepost.runtime.fork import fork_run

@@ -11,8 +11,9 @@ from tally import Harm, broken
 
 from milepost.protocol.decide import Decision, World, decide
 from milepost.protocol.policy import STARTS_MAX
-from milepost.protocol.snapshot import Snapshot, format_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import AnswerEntered, IntentRecorded, StartReturned, StepStarted
+from milepost.records.times import format_time
 from milepost.runtime.verify import verify_run
 
 

@@ -19,10 +19,11 @@ from schedule_worlds import ATTEMPTS, Died, Flaky, Provider
 
 from milepost import Key, Retry, effect, step, task
 from milepost.errors import MilepostError
-from milepost.protocol.snapshot import Snapshot, format_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.records.canonical import canonical, parse
 from milepost.records.identity import Identity
 from milepost.records.model import Record
+from milepost.records.times import format_time
 from milepost.runtime import children, crash
 from milepost.runtime.active import RunOptions
 from milepost.runtime.answering import answer_question, asked

@@ -13,8 +13,8 @@ from clock import START, MovableClock
 from small_plan import RUN_ID
 
 from milepost import Applied, Found, Key, NotFound, Retry, effect, sleep, step, task
-from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical
+from milepost.records.times import format_time
 from milepost.stores.contract import AnswerRow
 from milepost.stores.sqlite.store import SqliteStore
 

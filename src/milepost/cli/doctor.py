@@ -12,7 +12,7 @@ from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
 from milepost.cli.people import diagnosis
 from milepost.errors import BadOption, RefusedError
-from milepost.protocol.snapshot import age
+from milepost.records.times import age
 from milepost.runtime.standing import all_runs
 from milepost.runtime.witness import no_witness, witness_folder
 from milepost.stores.contract import Diagnosis, Store

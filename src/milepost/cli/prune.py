@@ -11,8 +11,8 @@ from milepost.cli.options import RUN, json_option
 from milepost.cli.output import emit, note, table
 from milepost.config import A_TIME, time_span
 from milepost.errors import MisuseError
-from milepost.protocol.snapshot import age
 from milepost.records.model import ENDED
+from milepost.records.times import age
 from milepost.runtime.opening import row_of
 from milepost.runtime.standing import all_runs
 from milepost.stores.contract import RunRow, Store

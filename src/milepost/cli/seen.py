@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass, field
 
 from milepost.protocol.keys import name_in
-from milepost.protocol.snapshot import parse_time
 from milepost.records.model import (
     EffectShadowed,
     HeartbeatRecorded,
@@ -23,6 +22,7 @@ from milepost.records.model import (
     StepVerified,
 )
 from milepost.records.naming import body_of
+from milepost.records.times import parse_time
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import active_runs
 from milepost.views.summaries import how_far

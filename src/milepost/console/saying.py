@@ -13,8 +13,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from milepost.protocol.snapshot import age, parse_time
 from milepost.records.shown import cut, inert
+from milepost.records.times import age, parse_time
 from milepost.views.words import until
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00"

@@ -11,9 +11,9 @@ from typing import Any
 
 from milepost.api import default_store
 from milepost.errors import ApprovalNeeded
-from milepost.protocol.snapshot import format_time
 from milepost.records.identity import Identity
 from milepost.records.model import QuestionKind
+from milepost.records.times import format_time
 from milepost.runtime import children
 from milepost.runtime.answering import answer_question, asked
 from milepost.runtime.clock import Clock

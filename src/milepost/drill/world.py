@@ -19,10 +19,10 @@ from milepost.drill.named import Named
 from milepost.drill.order import RUN_ID, STUCK, Order, Send, Told, read_sends, read_told
 from milepost.drill.standing import Standing, newest_record, read_standing
 from milepost.drill.starter import Starter, Stuck
-from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical, parse
 from milepost.records.model import QuestionKind
 from milepost.records.rows import AnswerRow
+from milepost.records.times import format_time
 from milepost.runtime import answering
 from milepost.stores.contract import QuestionRow
 from milepost.stores.sqlite.store import SqliteStore

@@ -22,7 +22,7 @@ from milepost.notify.outbox import Claim, Notification, Outbox, State
 from milepost.notify.sending import send
 from milepost.protocol.failure import error_record
 from milepost.protocol.questions import ended
-from milepost.protocol.snapshot import parse_time
+from milepost.records.times import parse_time
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.shown import altered
 from milepost.runtime.standing import unanswered

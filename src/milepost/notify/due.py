@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from milepost.config import NotifyConfig
 from milepost.notify.channels import Channel
 from milepost.notify.message import Reason
-from milepost.protocol.snapshot import parse_time
+from milepost.records.times import parse_time
 from milepost.stores.contract import QuestionRow
 
 FIRST_WAIT = timedelta(seconds=10)

@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from milepost.notify.due import Due, backoff
-from milepost.protocol.snapshot import format_time
+from milepost.records.times import format_time
 from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.queries import read_queries
 

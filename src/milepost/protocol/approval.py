@@ -18,7 +18,7 @@ from milepost.protocol.keys import name_in
 from milepost.protocol.ops import Ask, Load, Moment, Now, Park, Steps
 from milepost.protocol.questions import ask, ended, listed
 from milepost.protocol.request import Exact
-from milepost.protocol.snapshot import Snapshot, parse_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import ApprovalState
 from milepost.records.canonical import Json, canonical, digest, parse
@@ -27,6 +27,7 @@ from milepost.records.frozen import frozen
 from milepost.records.identity import is_same_person
 from milepost.records.model import AnswerEntered, Checkpoint, QuestionKind
 from milepost.records.naming import body_of
+from milepost.records.times import parse_time
 
 SKEW_MAX = timedelta(minutes=5)
 """How far in the future an answer may lie by this clock before its age cannot be told."""

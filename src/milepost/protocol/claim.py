@@ -9,10 +9,10 @@ from milepost.protocol.call import Call
 from milepost.protocol.keep import JSON, beside
 from milepost.protocol.ops import Append, Artifact, Claim, Moment, Now, Steps, TakeClaim, Wait
 from milepost.protocol.request import Request
-from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import EffectSpec
 from milepost.records.model import Outcome, OutcomeRecorded, QuestionKind
 from milepost.records.rows import ClaimRow
+from milepost.records.times import format_time
 
 CLAIM_POLL = timedelta(seconds=1)
 """How often an open claim of another run is looked at."""

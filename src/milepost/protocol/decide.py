@@ -17,7 +17,7 @@ from milepost.protocol.ops import Ask, Moment
 from milepost.protocol.outcomes import Found, NotFound
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import ask, listed, short
-from milepost.protocol.snapshot import Snapshot, parse_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, Send
 from milepost.protocol.used import first_reached
 from milepost.protocol.versions import SINCE_PROMOTION, VersionCheck, accepted, difference_of
@@ -25,6 +25,7 @@ from milepost.protocol.within import limit_question
 from milepost.records.frozen import frozen, slotted
 from milepost.records.model import ENDED, QuestionAsked, QuestionKind, RunStatus
 from milepost.records.rows import AnswerRow, CancelRow
+from milepost.records.times import parse_time
 
 SOURCES_SAID = 3
 """Changed sources in the sentence of their question; the evidence has all of them."""

@@ -15,11 +15,12 @@ from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask, ended
 from milepost.protocol.request import Request
-from milepost.protocol.snapshot import Snapshot, age, format_time, parse_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec, own_versions
 from milepost.protocol.state import EffectState, Send
 from milepost.records.canonical import parse
 from milepost.records.model import QuestionKind, WaitRecorded
+from milepost.records.times import age, format_time, parse_time
 
 REASON_SIZE_MAX = 500
 """Bytes of a lookup's reason kept with the wait that follows it."""

@@ -8,10 +8,10 @@ from typing import Literal
 
 from milepost.errors import Declined, StepFailed, UndeclaredWrite
 from milepost.protocol.policy import Retry
-from milepost.protocol.snapshot import age, format_time
 from milepost.records.frozen import frozen
 from milepost.records.model import ERROR_SIZE_MAX, ErrorRecord
 from milepost.records.secret import redact
+from milepost.records.times import age, format_time
 
 
 class VerificationFailed(Exception):

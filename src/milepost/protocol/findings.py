@@ -11,11 +11,12 @@ from milepost.protocol.doubt import foreseen
 from milepost.protocol.ops import Moment
 from milepost.protocol.policy import RESUMES_MAX
 from milepost.protocol.questions import counted, listed
-from milepost.protocol.snapshot import Snapshot, parse_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.used import uses
 from milepost.protocol.versions import difference_of
 from milepost.records.model import ENDED, RunStatus
+from milepost.records.times import parse_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from datetime import timedelta
 from milepost.protocol.call import Call
 from milepost.protocol.keep import beside
 from milepost.protocol.ops import Append, Moment, Now, Steps, Wait
-from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import StepSpec
 from milepost.protocol.step import settle_changes
 from milepost.records.model import StepStarted, StepVerified, WaitRecorded
+from milepost.records.times import format_time
 
 
 def pause(call: Call[StepSpec]) -> Steps[None]:

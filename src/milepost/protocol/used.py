@@ -33,6 +33,7 @@ from milepost.records.model import (
     StepFailedNoted,
     StepVerified,
 )
+from milepost.records.times import parse_time
 
 _CHANGING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f-]{8,}\b|\d+", re.IGNORECASE)
 """Numbers, addresses and ids in an error's text: two errors that differ only in them are the same."""
@@ -93,7 +94,7 @@ class Used:
     def amount(self, name: str, at: datetime) -> Decimal:
         """Return how much of one limit was used in all at a time."""
         if name == "wall":
-            passed = at - datetime.fromisoformat(self.started_at) if self.started_at else timedelta(0)
+            passed = at - parse_time(self.started_at) if self.started_at else timedelta(0)
             return max(Decimal(str(passed.total_seconds())), Decimal(0))
         counted = {"resumes": self.resumes, "tokens": self.tokens, "same_error": self.error_count}
         return self.cost if name == "cost" else Decimal(counted[name])
@@ -103,7 +104,7 @@ class Used:
         if name == "same_error":
             self.succeed()
         elif name in NAMES:
-            self.since[name] = self.amount(name, datetime.fromisoformat(at))
+            self.since[name] = self.amount(name, parse_time(at))
 
 
 def _cost(spent: Mapping[str, Any]) -> Decimal:

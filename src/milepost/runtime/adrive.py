@@ -33,8 +33,8 @@ from milepost.protocol.ops import (
     Within,
 )
 from milepost.protocol.outcomes import CannotTell, Found, NotApplied, NotFound
-from milepost.protocol.snapshot import parse_time
 from milepost.protocol.spec import EffectSpec
+from milepost.records.times import parse_time
 from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.drive import ahead_of, protocol_of

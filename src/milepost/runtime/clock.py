@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from milepost.protocol.ops import Moment
-from milepost.protocol.snapshot import format_time
+from milepost.records.times import format_time
 
 
 class Clock(Protocol):

@@ -9,9 +9,9 @@ from typing import Any
 from milepost.errors import BadOption, NotEncodable, OutsideRun
 from milepost.protocol.amounts import added, checked_progress, checked_spending
 from milepost.protocol.failure import kept_text
-from milepost.protocol.snapshot import format_time
 from milepost.records.canonical import canonical, parse
 from milepost.records.model import HeartbeatRecorded, SpentRecorded
+from milepost.records.times import format_time
 from milepost.runtime.scope import Scope, current
 
 CURSOR_SIZE_MAX = 4 * 1024

@@ -9,10 +9,10 @@ from __future__ import annotations
 import shlex
 
 from milepost.errors import AlreadyForked
-from milepost.protocol.snapshot import format_time
 from milepost.records.frozen import frozen
 from milepost.records.rows import ClaimRow
 from milepost.records.seal import Sealer
+from milepost.records.times import format_time
 from milepost.runtime.clock import Clock
 from milepost.runtime.leases import take
 from milepost.stores.contract import Lease, RunRow, Store

@@ -14,13 +14,14 @@ from milepost.errors import BadName, LeaseLost, LeaseTaken, RefusedError, RunUns
 from milepost.protocol.fold import fold_record
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact
-from milepost.protocol.snapshot import Snapshot, format_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import StepState
 from milepost.records.frozen import slotted
 from milepost.records.model import ENDED, Pointer, QuestionKind, Record, RunEnded, RunStarted, RunStatus
 from milepost.records.rows import CancelRow, ClaimRow
 from milepost.records.seal import Sealer, key_name
+from milepost.records.times import format_time
 from milepost.records.written import decode_record
 from milepost.runtime.clock import Clock
 from milepost.runtime.family import Family, is_empty

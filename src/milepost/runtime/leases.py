@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from milepost.errors import CorruptRecord, LeaseLost, RunBusy, RunUnknown, UnavailableError
-from milepost.protocol.snapshot import age, format_time
+from milepost.records.times import age, format_time
 from milepost.runtime import children
 from milepost.runtime.clock import Clock, boot_id
 from milepost.stores.contract import Held, Holder, Lease, Store

@@ -22,7 +22,7 @@ from milepost.protocol.ops import (
     Wait,
     Within,
 )
-from milepost.protocol.snapshot import parse_time
+from milepost.records.times import parse_time
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.scope import RuntimeCall
 

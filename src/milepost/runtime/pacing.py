@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from milepost.protocol.limits import Rate
-from milepost.protocol.snapshot import parse_time
+from milepost.records.times import parse_time
 
 
 class Pacing:

@@ -35,8 +35,8 @@ from milepost.protocol.ops import (
     Verify,
     Wait,
 )
-from milepost.protocol.snapshot import format_time, parse_time
 from milepost.records.rows import ClaimRow
+from milepost.records.times import format_time, parse_time
 from milepost.runtime import bodies, crash
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.clock import moment

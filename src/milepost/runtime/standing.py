@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from milepost.protocol.snapshot import Snapshot, age, parse_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.records.frozen import frozen
 from milepost.records.model import ENDED, RunStatus
 from milepost.records.rows import AnswerRow
+from milepost.records.times import age, parse_time
 from milepost.runtime.answering import settling
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import me

@@ -25,7 +25,6 @@ from milepost.protocol.decide import World
 from milepost.protocol.keep import beside
 from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact, Steps
-from milepost.protocol.snapshot import format_time
 from milepost.protocol.spec import TaskSpec
 from milepost.records.canonical import Json, canonical, digest, parse
 from milepost.records.compare import difference
@@ -34,6 +33,7 @@ from milepost.records.frozen import slotted
 from milepost.records.model import ARTIFACT_ROW_MAX, ENDED, RunStarted, RunStatus
 from milepost.records.paths import find_paths
 from milepost.records.seal import Sealer, key_name
+from milepost.records.times import format_time
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.children import agent_of

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from milepost.protocol.snapshot import Snapshot, format_time, parse_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import ApprovalState
 from milepost.records.model import QuestionKind
 from milepost.records.naming import body_of
 from milepost.records.rows import AnswerRow
+from milepost.records.times import format_time, parse_time
 from milepost.runtime.answering import asked
 from milepost.stores.contract import QuestionRow
 from milepost.views.words import clock_time, counted, lasting

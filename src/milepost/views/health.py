@@ -14,7 +14,6 @@ from statistics import quantiles
 from typing import Any
 
 from milepost.protocol.keys import name_in
-from milepost.protocol.snapshot import parse_time
 from milepost.records.model import (
     AnswerEntered,
     Outcome,
@@ -29,6 +28,7 @@ from milepost.records.model import (
     WaitRecorded,
 )
 from milepost.records.naming import body_of
+from milepost.records.times import parse_time
 from milepost.runtime.opening import Opened
 
 FAILURES_MAX = 20

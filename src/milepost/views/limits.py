@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from milepost.protocol.limits import Limits, limits_from
-from milepost.protocol.snapshot import Snapshot, parse_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.used import Use, uses
 from milepost.records.model import ENDED
+from milepost.records.times import parse_time
 from milepost.views.words import counted, lasting
 
 

@@ -6,8 +6,8 @@ import os
 from datetime import datetime
 
 from milepost.errors import RefusedError
-from milepost.protocol.snapshot import format_time
 from milepost.records.seal import seal_key_in
+from milepost.records.times import format_time
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.opening import Opened, read_snapshot
 from milepost.runtime.standing import Standing, standing

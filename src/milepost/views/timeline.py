@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from milepost.protocol.keys import names_in
-from milepost.protocol.snapshot import parse_time
 from milepost.records.model import (
     AnswerEntered,
     CancelEntered,
@@ -32,6 +31,7 @@ from milepost.records.model import (
     StepVerified,
     WaitRecorded,
 )
+from milepost.records.times import parse_time
 from milepost.runtime.opening import Opened
 from milepost.views.data import as_data
 

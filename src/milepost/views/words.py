@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from milepost.protocol.questions import counted as counted  # said by questions, too
-from milepost.protocol.snapshot import age, parse_time
+from milepost.records.times import age, parse_time
 
 
 def lasting(seconds: float) -> str:

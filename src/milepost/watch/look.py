@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from milepost.errors import RefusedError
-from milepost.protocol.snapshot import parse_time
 from milepost.records.model import RunStatus
+from milepost.records.times import parse_time
 from milepost.runtime.opening import read_snapshot
 from milepost.runtime.standing import CAN_GO_ON, all_runs, standing, waits_until
 from milepost.stores.contract import RunRow, Store

@@ -12,7 +12,7 @@ from typing import Any
 from milepost.config import WatchConfig
 from milepost.errors import UnavailableError
 from milepost.notify.delivery import Notifier
-from milepost.protocol.snapshot import parse_time
+from milepost.records.times import parse_time
 from milepost.watch.children import Children, Signals
 from milepost.watch.look import Looker, Sight
 from milepost.watch.memory import Memory

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from milepost.config import WatchConfig
-from milepost.protocol.snapshot import format_time, parse_time
+from milepost.records.times import format_time, parse_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from milepost.protocol.snapshot import format_time
 from milepost.records.shown import inert
+from milepost.records.times import format_time
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.leases import me
 from milepost.runtime.standing import is_dead

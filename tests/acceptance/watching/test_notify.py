@@ -25,7 +25,7 @@ from hooks import Hook
 from milepost.config import Config, NotifyConfig
 from milepost.notify.delivery import Delivery, Notifier
 from milepost.notify.message import Reason
-from milepost.protocol.snapshot import parse_time
+from milepost.records.times import parse_time
 from milepost.stores.sqlite.store import SqliteStore
 
 

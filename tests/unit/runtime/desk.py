@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from clock import MovableClock
 
-from milepost.protocol.snapshot import Snapshot, format_time
+from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import QuestionAsked, Record
 from milepost.records.rows import AnswerRow
+from milepost.records.times import format_time
 from milepost.records.written import decode_record
 from milepost.runtime import crash
 from milepost.runtime.opening import read_snapshot

@@ -9,9 +9,9 @@ from typing import Any
 
 from desk import Desk
 
-from milepost.protocol.snapshot import format_time
 from milepost.records.identity import Identity
 from milepost.records.rows import AnswerRow
+from milepost.records.times import format_time
 from milepost.runtime.answering import answer_question
 from milepost.stores.contract import QuestionRow
 

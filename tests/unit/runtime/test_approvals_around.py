@@ -15,9 +15,9 @@ from provider import Provider
 
 from milepost import Key, effect, step, task
 from milepost.errors import AnswerRefused, ApprovalNeeded, CorruptRecord, OutcomeUnknown, PlanChanged, RunEnded
-from milepost.protocol.snapshot import format_time
 from milepost.records.rows import AnswerRow
 from milepost.records.seal import Sealer
+from milepost.records.times import format_time
 from milepost.runtime import fork
 from milepost.runtime.active import RunOptions
 from milepost.runtime.answering import ask_to_cancel, asked

@@ -12,7 +12,7 @@ from provider import Provider
 
 from milepost import NotApplied, Retry
 from milepost.errors import AnswerRefused, ApprovalNeeded, AttemptsUsed, OutcomeUnknown
-from milepost.protocol.snapshot import format_time
+from milepost.records.times import format_time
 from milepost.runtime.answering import ask_to_cancel
 
 

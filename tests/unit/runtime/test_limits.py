@@ -17,7 +17,7 @@ from desk import Desk
 from milepost import Key, Limits, Rate, effect, spent, step, task
 from milepost.errors import BadOption, LimitReached, QuestionError, RunEnded, RunWaiting, StepFailed
 from milepost.protocol.limits import limits_from
-from milepost.protocol.snapshot import parse_time
+from milepost.records.times import parse_time
 from milepost.runtime.check import check_run
 from milepost.stores.contract import Store
 from milepost.stores.memory import MemoryStore
