@@ -6,7 +6,6 @@ Handlers are plain functions: Starlette runs them in threads, so that a slow sto
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -17,13 +16,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
 
 from milepost.console.changes import stream
 from milepost.console.gate import Gate
 from milepost.console.pages import artifact, health, inbox, journal, question, role, run, runs, shadow, step
 from milepost.console.pages.asked import Asked
-from milepost.console.peer import OwnAccount
 from milepost.console.shown import render
 from milepost.console.statics import static_route
 from milepost.console.wiring import Console
@@ -83,21 +81,7 @@ def build(console: Console) -> ASGIApp:
         exception_handlers=dict.fromkeys((MilepostError, HTTPException, Exception), answers.trouble),
         lifespan=console.changes.lifespan,
     )
-    return Gate(
-        app,
-        console.people,
-        console.hosts,
-        sign_in=lambda request, why: answers.sign_in(request, why, HTTPStatus.UNAUTHORIZED),
-        is_secure=console.url.startswith("https://"),
-        port=console.port,
-        on_entered=console.on_entered,
-        may_connect=_owners_only() if console.owners_only else lambda scope: True,
-    )
-
-
-def _owners_only() -> Callable[[Scope], bool]:
-    account = OwnAccount()
-    return lambda scope: account.is_at(scope.get("client"), scope.get("server"), time.monotonic())
+    return Gate(app, console, lambda request, why: answers.sign_in(request, why, HTTPStatus.UNAUTHORIZED))
 
 
 class _Answers:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -16,7 +15,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from milepost.console.people import VISIT_S, People, Visit, form_key_holds
+from milepost.console.peer import OwnAccount
+from milepost.console.people import VISIT_S, Visit, form_key_holds
+from milepost.console.wiring import Console
 
 BODY_SIZE_MAX = 1024 * 1024
 """Bytes a form may have."""
@@ -39,57 +40,16 @@ HEADERS = {
 """On every answer; a page may only tighten them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hosts:
-    """The names this console answers to, as a browser writes them in Host and Origin; without a port: any port."""
-
-    names: frozenset[str]
-
-    def know(self, host: str) -> bool:
-        """Say whether a Host header names this console. Anything else is DNS rebinding or a mistake."""
-        host = host.lower()
-        return host in self.names or _without_port(host) in self.names
-
-    def is_own_origin(self, origin: str, host: str) -> bool:
-        """Say whether a form was sent by one of our own pages."""
-        try:
-            parts = urlsplit(origin)
-        except ValueError:
-            return False
-        return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower() and self.know(parts.netloc)
-
-
-def own_names(port: int, allowed: Iterable[str]) -> Hosts:
-    """Return the hosts of a console: this machine's own names, and those a person allows."""
-    own = (f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
-    return Hosts(frozenset([*own, *map(str.lower, allowed)]))
-
-
-def _without_port(host: str) -> str:
-    head, colon, port = host.rpartition(":")
-    return head if colon and port.isdigit() else host
-
-
 class Gate:
-    """An ASGI app around another one. `on_entered` is called when a link's token was used."""
+    """An ASGI app around another one; `sign_in` answers whoever is not let through, and is told why."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        people: People,
-        hosts: Hosts,
-        *,
-        sign_in: Callable[[Request, str], Response],
-        is_secure: bool,
-        port: int,
-        on_entered: Callable[[], None],
-        may_connect: Callable[[Scope], bool],
-    ) -> None:
-        self._app, self._people, self._hosts = app, people, hosts
-        self._sign_in, self._is_secure = sign_in, is_secure
+    def __init__(self, app: ASGIApp, console: Console, sign_in: Callable[[Request, str], Response]) -> None:
+        self._app, self._console, self._sign_in = app, console, sign_in
+        self._people, self._hosts = console.people, console.hosts
+        self._is_secure = console.url.startswith("https://")
         # Named by the port: a browser sends the cookies of a host to all its ports, and would take one for the other.
-        self._cookie = f"{'__Host-' if is_secure else ''}milepost_console_{port}"
-        self._on_entered, self._may_connect = on_entered, may_connect
+        self._cookie = f"{'__Host-' if self._is_secure else ''}milepost_console_{console.port}"
+        self._account = OwnAccount()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -104,13 +64,16 @@ class Gate:
         host = request.headers.get("host", "")
         if not self._hosts.know(host):
             return _plain(403, f"This console does not answer to the host {host[:200]!r}; see --allow-host.")
-        if not self._may_connect(request.scope):
+        if self._console.owners_only and not self._is_the_owner(request):
             return _plain(403, "This console answers only to the account that started it.")
         if request.method == "POST":
             return await self._judge_form(request, host)
         if request.method not in ("GET", "HEAD"):
             return _plain(405, "Only GET, HEAD and POST are answered.")
         return self._judge_reading(request)
+
+    def _is_the_owner(self, request: Request) -> bool:
+        return self._account.is_at(request.scope.get("client"), request.scope.get("server"), time.monotonic())
 
     # ── reading ──
 
@@ -135,7 +98,7 @@ class Gate:
         cookie = self._people.enter_by_link(request.query_params["token"][:200], time.monotonic())
         if cookie is None:
             return self._sign_in(request, "This link was used already, or belongs to an earlier start of the console.")
-        self._on_entered()
+        self._console.on_entered()
         rest = urlencode([(k, v) for k, v in request.query_params.multi_items() if k != "token"])
         return self._entered(request.url.path + (f"?{rest}" if rest else ""), cookie)
 

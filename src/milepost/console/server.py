@@ -21,7 +21,7 @@ from milepost.config import ConsoleConfig
 from milepost.console.app import build
 from milepost.console.changes import Changes
 from milepost.console.children import Children
-from milepost.console.gate import own_names
+from milepost.console.hosts import own_names
 from milepost.console.opening import OpenStore
 from milepost.console.peer import is_loopback
 from milepost.console.people import People, Proxy

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from milepost.console.changes import Changes
 from milepost.console.children import Children
-from milepost.console.gate import Hosts
+from milepost.console.hosts import Hosts
 from milepost.console.opening import OpenStore
 from milepost.console.people import People
 from milepost.runtime.opening import Opened
