@@ -1,14 +1,16 @@
-"""An interrupt (Ctrl-C, a signal handler that raises) while a transaction begins: none is left open."""
+"""A signal handler that raises (Ctrl-C, a time limit) wherever in the store: nobody else waits for ever after it."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from interrupts import Interrupts, in_a_thread
 from store_rows import AT, batch, begin
 
 from milepost.records.rows import CancelRow
@@ -62,3 +64,45 @@ def test_an_interrupt_while_a_transaction_begins_is_raised_and_leaves_none_open(
         DOORS[door](store, lease)
     assert not writing.in_transaction
     begin(store, "the next")
+
+
+def whole(store: SqliteStore, run_id: str) -> str:
+    """Take a run, append to it and give it back."""
+    lease = begin(store, run_id)
+    store.append(batch(lease, 1)).wait()
+    store.append(batch(lease, 2))
+    store.release(lease)
+    return run_id
+
+
+def test_an_interrupt_at_any_place_keeps_no_other_thread_from_the_store(
+    opened: tuple[SqliteStore, Interrupted],
+) -> None:
+    store, writing = opened
+    whole(store, "the committer's thread runs")
+    interrupts = Interrupts()
+    while interrupts.once_more(partial(whole, store, f"interrupted {interrupts.count}")):
+        assert not writing.in_transaction, interrupts.where
+        assert in_a_thread(partial(whole, store, f"another {interrupts.count}")), interrupts.where
+    assert interrupts.count > 100
+
+
+def test_a_run_whose_taking_or_giving_back_was_interrupted_is_free(opened: tuple[SqliteStore, Interrupted]) -> None:
+    """Where its row says held, the lock of its holder is free."""
+    store, _ = opened
+    lease = begin(store)
+    store.release(lease)
+    interrupts = Interrupts()
+
+    def again() -> bool:
+        found = store.acquire("r", lease.holder)
+        assert isinstance(found, Lease), interrupts.where
+        try:
+            store.release(found)
+        finally:
+            store.release(found)  # as `Taken` does: a call that was interrupted as it began did nothing
+        return True
+
+    while interrupts.once_more(again):
+        assert in_a_thread(again), interrupts.where
+    assert interrupts.count > 50

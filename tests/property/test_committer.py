@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interrupts import Interrupts
 
 from milepost.errors import LeaseLost, StoreUnavailable
 from milepost.stores.contract import Batch, Head, Holder, Lease, NewRun, StoredRecord, Ticket
@@ -318,7 +320,7 @@ def test_a_thread_that_was_interrupted_at_its_gate_holds_up_no_other(monkeypatch
     threads = [threading.Thread(target=ticket.wait, daemon=True) for ticket in (tickets[0], *tickets[2:])]
     threads[0].start()
     assert entered.wait(PATIENCE_S)
-    assert committer._lead_or_wait(tickets[1]) is not None  # the first gate: nobody waits at it
+    assert committer._gate_of(tickets[1]) is not None  # the first gate: nobody waits at it
     for thread in threads[1:]:
         thread.start()
     while not all(ticket.gates for ticket in tickets[1:]):
@@ -328,3 +330,92 @@ def test_a_thread_that_was_interrupted_at_its_gate_holds_up_no_other(monkeypatch
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
     committer.close()
+
+
+class Line:
+    """A leader at its commit and others in line behind it, for a batch of that commit and for later ones."""
+
+    def __init__(self, *, main_leads: bool) -> None:
+        self.committer = Committer(self.commit, "here")
+        self.behind: list[Ticket] = []
+        self.held: list[threading.Lock] = []
+        self.is_led = self.is_asked = False
+        self.is_made, self.is_over = threading.Lock(), threading.Lock()  # taken until it is so
+        self.is_over.acquire()
+        self.is_told, self.is_entered = threading.Event(), threading.Event()
+        waits = (partial(self.later, 1), partial(self.later, 2), lambda: self.other.wait())
+        self.threads = [self.thread(each) for each in waits]
+        with self.is_made:
+            first, second = (self.committer.append(batch("a", seq)) for seq in (1, 2))
+            self.mine, self.other = (first, second) if main_leads else (second, first)
+        if not main_leads:
+            self.go(1)  # or the committer's thread was faster
+            assert self.is_entered.wait(PATIENCE_S)
+
+    def thread(self, waits: Callable[[], None]) -> threading.Thread:
+        held = threading.Lock()
+        held.acquire()
+        self.held.append(held)
+
+        def goes() -> None:
+            held.acquire()
+            with suppress(StoreUnavailable):
+                waits()
+
+        thread = threading.Thread(target=goes, daemon=True)
+        thread.start()
+        return thread
+
+    def later(self, seq: int) -> None:
+        ticket = self.committer.append(batch("b", seq))
+        self.behind.append(ticket)
+        ticket.wait()
+
+    def go(self, count: int) -> None:
+        with suppress(IndexError):  # all go
+            for _ in range(count):
+                self.held.pop().release()
+
+    def commit(self, batches: Sequence[Batch]) -> list[BaseException | None]:
+        if not self.is_led:
+            self.is_led = True
+            with self.is_made:
+                pass
+            self.mine.add_done_callback(lambda _: self.is_told.set())
+            self.is_asked = True
+            self.go(len(self.threads))
+            if threading.current_thread() is not threading.main_thread():
+                self.is_entered.set()
+            while not (self.is_in_line() or self.is_over.acquire(timeout=0.001)):
+                continue
+        return fine(batches)
+
+    def is_in_line(self) -> bool:
+        leads = threading.current_thread() is threading.main_thread()
+        behind = [*self.behind, self.other] if leads else [*self.behind, self.mine]
+        return len(behind) == 3 and all(ticket.gates for ticket in behind)
+
+    def comes_to_its_end(self) -> bool:
+        self.is_over.release()
+        self.go(len(self.threads))
+        for thread in self.threads:
+            thread.join(PATIENCE_S)
+            if thread.is_alive():
+                return False
+        return not self.is_asked or self.is_told.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("main_leads", [True, False])
+def test_a_signal_handler_that_raises_at_any_place_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, main_leads: bool
+) -> None:
+    """Neither those behind a leader, nor those behind one who waits as they do."""
+    monkeypatch.setattr(committing, "TICK_S", 0.005)
+    monkeypatch.setattr(committing, "GATE_S", 0.02)
+    interrupts, line = Interrupts(), Line(main_leads=main_leads)
+    while interrupts.once_more(line.mine.wait):
+        assert line.comes_to_its_end(), interrupts.where
+        line.committer.close()
+        line = Line(main_leads=main_leads)
+    line.committer.close()
+    assert interrupts.count > 10

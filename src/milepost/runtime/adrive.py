@@ -53,21 +53,21 @@ _pool = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="milepost-body")
 
 async def drive_ahead_async(call: RuntimeCall) -> None:
     """As `drive_ahead`, without blocking the loop. Crash: the same."""
-    call.scope.enter(call)
     try:
+        call.scope.enter(call)
         await outlived(drive_async(ahead_of(call), call.scope.run, call), call)
     except Signal as raised:
         call.scope.signal(raised)
         raise
     finally:
-        call.scope.leave()
+        call.scope.leave(call)
 
 
 async def drive_call_async(call: RuntimeCall) -> Any:
     """Bring one named call to its end without blocking the loop."""
     scope = call.scope
-    scope.enter(call)
     try:
+        scope.enter(call)
         value = await outlived(drive_async(protocol_of(call), scope.run, call), call)
         scope.run.finished_here.add(call.path)
         return value
@@ -79,7 +79,7 @@ async def drive_call_async(call: RuntimeCall) -> Any:
         raise
     finally:
         if call.given_up is None:
-            scope.leave()
+            scope.leave(call)
         else:
             scope.run.keep_going(asyncio.ensure_future(_until_its_thread_ends(call, call.given_up)))
 
@@ -107,7 +107,7 @@ async def _until_its_thread_ends(call: RuntimeCall, thread: Future[Ended | None]
     except Signal:
         return  # nothing may be written any more: the intent stays open
     finally:
-        call.scope.leave()
+        call.scope.leave(call)
 
 
 async def drive_async(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -> Any:
@@ -257,8 +257,8 @@ async def _run_here(
     except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
-        left(scope)
         current.reset(token)
+        left(scope)
     if scope.unbegun():
         await _tasks_begun(scope)
     while not scope.end():

@@ -77,17 +77,18 @@ def recorded_arguments(call: RuntimeCall) -> tuple[tuple[object, ...], dict[str,
 def run_in(scope: Scope, function: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Ended:
     """Run a body in its scope and wait for the calls it made."""
     began = scope.run.clock.ticks()
-    token = current.set(scope)
-    entered(scope)
+    outer = current.get()
     value: object = None
     error: BaseException | None = None
     try:
+        current.set(scope)
+        entered(scope)
         value = function(*args, **kwargs)
     except BaseException as raised:  # noqa: BLE001 – whatever it is, the protocol decides what it means
         error = raised
     finally:
+        current.set(outer)
         left(scope)
-        current.reset(token)
     if error is not None and scope.pid != os.getpid():
         raise error  # a forked child unwinds through here: its end is its own, nothing of the run
     while not scope.end():
@@ -132,8 +133,8 @@ def without_calls(run: ActiveRun, call: RuntimeCall, inside: str) -> Iterator[No
     try:
         yield
     finally:
-        left(scope)
         current.reset(token)
+        left(scope)
 
 
 def verify(run: ActiveRun, call: RuntimeCall, op: Verify) -> tuple[str, str] | None:

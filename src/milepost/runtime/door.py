@@ -52,6 +52,8 @@ def told(run: ActiveRun, error: BaseException) -> BaseException:
         return error  # how a forked child ends is its own affair
     if not run.is_of_this_process:
         return OutsideRun(path=run.run_id, reason="this process was forked from the one that holds the run")
+    if isinstance(error, KeyboardInterrupt):
+        return error  # whatever it broke: the next resume reads what there is
     if isinstance(error, LeaseLost) or isinstance(run.broken, LeaseLost):
         return LeaseTaken(run_id=run.run_id, token=run.lease.token)
     if isinstance(run.broken, MilepostError):

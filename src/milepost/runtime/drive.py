@@ -32,21 +32,21 @@ def ahead_of(call: RuntimeCall) -> Steps[None]:
 
 def drive_ahead(call: RuntimeCall) -> None:
     """Ask for the approval of a call that is carried out later. Crash: as `ahead_of`."""
-    call.scope.enter(call)
     try:
+        call.scope.enter(call)
         drive(ahead_of(call), call.scope.run, call)
     except Signal as raised:
         call.scope.signal(raised)
         raise
     finally:
-        call.scope.leave()
+        call.scope.leave(call)
 
 
 def drive_call(call: RuntimeCall) -> Any:
     """Bring one named call to its end. Raises what the plan may see: StepFailed, Declined, misuse, a Signal."""
     scope = call.scope
-    scope.enter(call)
     try:
+        scope.enter(call)
         value = drive(protocol_of(call), scope.run, call)
         scope.run.finished_here.add(call.path)
         return value
@@ -57,7 +57,11 @@ def drive_call(call: RuntimeCall) -> Any:
         scope.failed(call)
         raise
     finally:
-        scope.leave()
+        try:
+            scope.leave(call)
+        finally:
+            if call.under_way:  # a signal handler raised before that
+                scope.leave(call)
 
 
 def drive(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -> Any:

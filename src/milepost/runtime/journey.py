@@ -343,7 +343,11 @@ def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:
     path = str(error.facts.get("path", "")) if isinstance(error, MilepostError) else None
     until, reason = run.waiting if status is RunStatus.WAITING and run.waiting else (None, None)
     record = RunEnded(at=now.text, status=status, error=noted, path=path or None, until=until, reason=reason)
-    yield Append((record,), wait=True)
+    try:
+        yield Append((record,), wait=True)
+    except Signal:
+        if not isinstance(error, KeyboardInterrupt):  # it may have come in a commit, after which nothing is written
+            raise
 
 
 def _end_cancelled(run: ActiveRun, world: World) -> Steps[None]:

@@ -47,16 +47,22 @@ def take(store: Store, run_id: str, clock: Clock, lease_s: float) -> Lease:
     Raises: RunBusy naming who holds it and since when; RunUnknown.
     Crash: a lease nobody renews, which the next starter succeeds.
     """
-    found = store.acquire(run_id, me(clock))
-    if isinstance(found, Held) and _silent(found, clock, lease_s):
-        threading.Event().wait(lease_s)
-        found = store.acquire(run_id, me(clock), still=found)
-    if found is None:
-        raise RunUnknown(run_id=run_id, location=store.location)
-    if isinstance(found, Held):
-        holder = found.holder
-        raise RunBusy(run_id=run_id, holder=f"process {holder.pid} on {holder.host}", since=holder.since)
-    return found
+    found: Lease | Held | None = None
+    try:
+        found = store.acquire(run_id, me(clock))
+        if isinstance(found, Held) and _silent(found, clock, lease_s):
+            threading.Event().wait(lease_s)
+            found = store.acquire(run_id, me(clock), still=found)
+        if found is None:
+            raise RunUnknown(run_id=run_id, location=store.location)
+        if isinstance(found, Held):
+            holder = found.holder
+            raise RunBusy(run_id=run_id, holder=f"process {holder.pid} on {holder.host}", since=holder.since)
+        return found
+    except BaseException:
+        if isinstance(found, Lease):  # a signal handler raised
+            store.release(found)
+        raise
 
 
 def _silent(held: Held, clock: Clock, lease_s: float) -> bool:
@@ -83,8 +89,9 @@ class LeaseKeeper:
             self._runs[id(run)] = (run, run.clock.ticks())
             children.mark()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._keep, name="milepost-leases", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._keep, name="milepost-leases", daemon=True)
+                thread.start()
+                self._thread = thread  # a start that was interrupted counts as none
             if run.options.handle_signals and threading.current_thread() is threading.main_thread():
                 self._install()
             self._announce()
@@ -161,9 +168,10 @@ class LeaseKeeper:
             if number in self._handlers:
                 continue
             # nohup and background jobs ignore it, an embedding program may handle it outside Python: leave it so
-            is_theirs = signal.getsignal(number) in (signal.SIG_IGN, None)
-            if not is_theirs:
-                self._handlers[number] = signal.signal(number, self._heard)
+            theirs = signal.getsignal(number)
+            if theirs not in (signal.SIG_IGN, None):
+                self._handlers[number] = theirs  # first: whatever comes between, it is restored
+                signal.signal(number, self._heard)
 
     def _restore(self) -> None:
         for number, handler in list(self._handlers.items()):  # a signal in between restores them, too

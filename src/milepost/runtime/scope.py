@@ -77,6 +77,7 @@ class RuntimeCall(Call[Any]):
     kwargs: Mapping[str, Any] | None = None
     in_body: bool = False  # a cancellation is passed on to what runs now
     cancelled: bool = False
+    under_way: bool = False  # its scope counts it
     given_up: Future[Ended | None] | None = None  # the thread of a body that was cancelled and still runs
     named_by: asyncio.Task[Any] | None = None  # the asyncio task that made the call
 
@@ -282,16 +283,18 @@ class Scope:
                 raise OutsideRun(path=call.path, reason="the body that called it has ended")
             if self.active > 0:
                 self.run.busy += 1
-            self.active += 1
+            self.active, call.under_way = self.active + 1, True
             if self._to_come:
                 self.begun(call.path)
             if self.expected:
                 call.unclaimed = self._unclaimed(call)
 
-    def leave(self) -> None:
-        """Count a call as over; wake whoever waits for the body to be quiet."""
+    def leave(self, call: RuntimeCall) -> None:
+        """Count a call that is under way as over; wake whoever waits for the body to be quiet."""
         with self.run.lock:
-            self.active -= 1
+            if not call.under_way:
+                return
+            self.active, call.under_way = self.active - 1, False
             if self.active > 0:
                 self.run.busy -= 1
         if self.run.watched:

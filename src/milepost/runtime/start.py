@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from milepost.errors import (
     InputsDiffer,
-    LeaseLost,
-    MilepostError,
     RunEnded,
     RunUnstarted,
     ShadowDiffers,
-    StoreUnavailable,
     WrongTask,
 )
 from milepost.protocol.decide import World
@@ -49,6 +45,7 @@ from milepost.runtime.limiting import count_unread, declared_limits
 from milepost.runtime.opening import Opened, row_of, row_of_new, went_back
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
+from milepost.runtime.taken import Taken
 from milepost.runtime.trust import check_lease, read_trusted
 from milepost.runtime.witness import witness_of
 from milepost.sources import observe, of_path
@@ -82,32 +79,42 @@ def run_task(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, o
     RunInterrupted.
     Crash: whatever is recorded stands; the next start goes on from there.
     """
-    found = _open(task, run_id, inputs, store, options)
-    if not isinstance(found, Opening):
-        return found[0]
+    taken = Taken(store)
     try:
-        return drive(_whole(found), found.run, found.call)
-    except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
-        outcome = told(found.run, error)
-        raise outcome from outcome.__cause__
+        found = _open(task, run_id, inputs, taken, options)
+        if not isinstance(found, Opening):
+            return found[0]
+        try:
+            return drive(_whole(found), found.run, found.call)
+        except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
+            outcome = told(found.run, error)
+            raise outcome from outcome.__cause__
     finally:
-        _close(found.run)
+        try:
+            taken.give_back()
+        finally:  # for nothing, unless a signal handler raised in the midst of it
+            taken.give_back()
 
 
 async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions) -> Any:
     """As `run_task`, on the running event loop."""
     from milepost.runtime.adrive import drive_async, outlived  # here: synchronous tasks need no asyncio
 
-    found = _open(task, run_id, inputs, store, options)
-    if not isinstance(found, Opening):
-        return found[0]
+    taken = Taken(store)
     try:
-        return await outlived(drive_async(_whole(found), found.run, found.call), found.call)
-    except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
-        outcome = told(found.run, error)
-        raise outcome from outcome.__cause__
+        found = _open(task, run_id, inputs, taken, options)
+        if not isinstance(found, Opening):
+            return found[0]
+        try:
+            return await outlived(drive_async(_whole(found), found.run, found.call), found.call)
+        except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
+            outcome = told(found.run, error)
+            raise outcome from outcome.__cause__
     finally:
-        _close(found.run)
+        try:
+            taken.give_back()
+        finally:  # for nothing, unless a signal handler raised in the midst of it
+            taken.give_back()
 
 
 def _whole(opening: Opening) -> Steps[Any]:
@@ -123,8 +130,9 @@ def _whole(opening: Opening) -> Steps[Any]:
 
 
 def _open(
-    task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions
+    task: TaskSpec, run_id: str, inputs: Inputs | None, taken: Taken, options: RunOptions
 ) -> Opening | tuple[Any]:
+    store = taken.store
     if crash.armed is None:
         crash.arm_from(options.environ)
     run_id = checked_name("run id", run_id)
@@ -140,12 +148,12 @@ def _open(
             required(task, store, options.seal_key)
         now = format_time(clock.now())
         new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock), options.shadow)
-        lease = store.create_run(new)
+        taken.lease = lease = store.create_run(new)
         if lease is not None:
-            return _first_start(task, lease, row_of_new(new), inputs, encoded, store, options, clock)
+            return _first_start(task, lease, row_of_new(new), inputs, encoded, taken, options, clock)
         if store.run(run_id) is None:
             raise RunEnded(run_id=run_id, status="pruned", hint=PRUNED)
-    return _resume(task, run_id, inputs, encoded, store, options, clock)
+    return _resume(task, run_id, inputs, encoded, taken, options, clock)
 
 
 def _encoded_inputs(task: TaskSpec, inputs: Inputs | None) -> bytes:
@@ -160,23 +168,22 @@ def _first_start(
     row: RunRow,
     inputs: Inputs,
     encoded: bytes,
-    store: Store,
+    taken: Taken,
     options: RunOptions,
     clock: Clock,
 ) -> Opening:
     """Write the first record of a run. Crash: a run without records, which the same start begins again; or begun."""
     sealer = Sealer(lease.run_id, options.seal_key)
-    opening = _opening(task, lease, Opened(row, sealer), store, options, clock)
+    opening = _opening(task, lease, Opened(row, sealer), taken, options, clock)
     opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
     try:
         if task.shadow_first and not options.shadow:
             from milepost.runtime.promoted import required
 
-            opening.run.promoted = required(task, store, options.seal_key)  # once more: the run is held from here on
+            opening.run.promoted = required(task, taken.store, options.seal_key)  # once more: it is held from here on
         record, artifacts = _run_started(task, encoded, opening.run)
         opening.run.journal.append((record,), artifacts)
     except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
-        _close(opening.run)
         outcome = told(opening.run, error)
         raise outcome from outcome.__cause__
     return opening
@@ -227,10 +234,11 @@ def _resume(
     run_id: str,
     inputs: Inputs | None,
     encoded: bytes,
-    store: Store,
+    taken: Taken,
     options: RunOptions,
     clock: Clock,
 ) -> Opening | tuple[Any]:
+    store = taken.store
     row = row_of(store, run_id)
     if not row.shadow:
         refuse_live(run_id)
@@ -242,24 +250,20 @@ def _resume(
         opened = read_trusted(store, run_id, options.seal_key)
         if opened.refusal is not None or opened.snapshot.status in ENDED:
             return _recorded(task, opened, inputs, encoded, store)
-    lease = take(store, run_id, clock, options.lease_s)
-    try:
-        return _taken(task, lease, inputs, encoded, store, options, clock)
-    except BaseException:
-        store.release(lease)
-        raise
+    taken.lease = lease = take(store, run_id, clock, options.lease_s)
+    return _held(task, lease, inputs, encoded, taken, options, clock)
 
 
 def _called(shadow: bool) -> str:
     return "a shadow run" if shadow else "a live run"
 
 
-def _taken(
+def _held(
     task: TaskSpec,
     lease: Lease,
     inputs: Inputs | None,
     encoded: bytes,
-    store: Store,
+    taken: Taken,
     options: RunOptions,
     clock: Clock,
 ) -> Opening | tuple[Any]:
@@ -267,32 +271,24 @@ def _taken(
 
     Raises: RefusedError when it cannot be trusted, never began, or has other inputs.
     """
+    store = taken.store
     opened = read_trusted(store, lease.run_id, options.seal_key)
     if opened.refusal is not None:
         raise opened.refusal
     check_lease(opened, lease)
     if opened.snapshot.status in ENDED:
-        store.release(lease)
         return _recorded(task, opened, inputs, encoded, store)
     if opened.snapshot.started is None and inputs is not None and opened.row.family == lease.run_id:  # else half a fork
-        return _first_start(task, lease, opened.row, inputs, encoded, store, options, clock)
+        return _first_start(task, lease, opened.row, inputs, encoded, taken, options, clock)
     if opened.snapshot.started is None:
         raise RunUnstarted(run_id=lease.run_id, location=store.location)
     _check_inputs(opened, inputs, encoded, store)
-    return _going_on(task, lease, opened, store, options, clock)
+    opening = _opening(task, lease, opened, taken, options, clock)
+    if opening.run.needs_promotion:
+        from milepost.runtime.promoted import going_on
 
-
-def _going_on(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock) -> Opening:
-    opening = _opening(task, lease, opened, store, options, clock)
-    try:
-        if opening.run.needs_promotion:
-            from milepost.runtime.promoted import going_on
-
-            opening.run.promoted, opening.world.promotion = going_on(opening.run)
-        take_up(opening.run, opening.call)
-    except BaseException:
-        _close(opening.run)
-        raise
+        opening.run.promoted, opening.world.promotion = going_on(opening.run)
+    take_up(opening.run, opening.call)
     opening.is_resume = True
     return opening
 
@@ -308,11 +304,13 @@ def take_up(run: ActiveRun, call: RuntimeCall) -> None:
         count_unread(run)
 
 
-def _opening(task: TaskSpec, lease: Lease, opened: Opened, store: Store, options: RunOptions, clock: Clock) -> Opening:
+def _opening(task: TaskSpec, lease: Lease, opened: Opened, taken: Taken, options: RunOptions, clock: Clock) -> Opening:
+    store = taken.store
     witness = witness_of(store.store_id, lease.run_id, options.environ)
     journal = Journal(store, lease, opened, witness=witness, watch=options.watch)
     run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
     world = world_of(task, opened, went_back(store, opened, witness), clock)
+    taken.run = run
     KEEPER.add(run)
     return Opening(run, root_call(run), world, is_resume=False)
 
@@ -374,22 +372,3 @@ def _recorded(task: TaskSpec, opened: Opened, inputs: Inputs | None, encoded: by
         raise RunEnded(run_id=opened.row.run_id, status=opened.snapshot.status)
     artifacts = Artifacts(store, opened.row.run_id, snapshot=opened.snapshot)
     return (task.output.decode(artifacts.load(ended.output, "result of the run")),)
-
-
-def _close(run: ActiveRun) -> None:
-    """Write what is left, give the lease back. A forked child has neither.
-
-    Crash: the lease is not given back; the next starter finds its holder dead.
-    """
-    if not run.is_of_this_process:
-        return
-    KEEPER.remove(run)
-    try:
-        if run.broken is None:
-            run.journal.flush()
-    except (MilepostError, LeaseLost):
-        pass  # how the run ended was told already; what is not durable is not there
-    finally:
-        run.journal.close()
-        with suppress(StoreUnavailable):  # it follows from what was told, and must not stand in its place
-            run.journal.store.release(run.lease)

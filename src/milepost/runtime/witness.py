@@ -61,9 +61,9 @@ class Witness:
             return
 
     def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        descriptor, self._descriptor = self._descriptor, None  # first: interrupted, it is closed again
+        if descriptor is not None:
+            os.close(descriptor)
 
     def _found(self, path: str, line: bytes) -> int:
         """Return where the run's line stands; append it when there is none. Crash: as `write`."""

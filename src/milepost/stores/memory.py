@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -80,7 +81,7 @@ class MemoryStore:
         self._lock = threading.RLock()
         self._closed = False
         self._runs: dict[str, _Run] = {}
-        self._queue: list[MemoryTicket] = []
+        self._queue: deque[MemoryTicket] = deque()
         self._bad: dict[tuple[str, int], str] = {}
         self._questions: dict[str, QuestionRow] = {}
         self._answers: list[AnswerRow] = []
@@ -99,9 +100,10 @@ class MemoryStore:
     def flush(self) -> None:
         """Make everything appended so far durable."""
         with self._lock:
-            queue, self._queue = self._queue, []
-            for ticket in queue:
+            while self._queue:
+                ticket = self._queue[0]
                 ticket.error = self._write(ticket.batch)
+                del self._queue[0]  # not before: interrupted, it would pass for written
 
     # ── runs and leases ──
 
@@ -198,7 +200,7 @@ class MemoryStore:
             return list(self._runs[run_id].records) if run_id in self._runs else []
 
     def _write(self, batch: Batch) -> BaseException | None:
-        """Write one batch whole, or say why not."""
+        """Write one batch whole, or say why not. Interrupted, it is written again: the row that tells of it is last."""
         key = (batch.run_id, batch.token)
         run = self._runs.get(batch.run_id)
         if run is None or run.token != batch.token:
@@ -208,15 +210,15 @@ class MemoryStore:
             self._bad.setdefault(key, f"run {batch.run_id}: its journal does not end at record {before}")
         if key in self._bad:
             return self._unavailable(self._bad[key])
-        run.records.extend(batch.records)
+        run.records[before:] = batch.records
         for artifact in batch.artifacts:
             run.artifacts.setdefault(artifact.digest, artifact)
-        held = None if batch.gives_back else run.row.held
-        run.row = replace(run.row, head=batch.head, progress=batch.progress or run.row.progress, held=held)
         self._questions.update((question.question_id, question) for question in batch.questions)
         for claim in batch.claims:
             if self._claims[claim.key].run_id == claim.run_id:
                 self._claims[claim.key] = claim
+        held = None if batch.gives_back else run.row.held
+        run.row = replace(run.row, head=batch.head, progress=batch.progress or run.row.progress, held=held)
         return None
 
     # ── people ──

@@ -56,8 +56,8 @@ def _settings(reader: Reader, path: Path) -> Iterator[Diagnosis]:
         )
         yield Diagnosis("writable", False, f"{place} is not writable: the store is read-only", hint)
         return
-    with reader.alone() as connection:
-        found = settings(connection)
+    with reader.lock:
+        found = settings(reader.connection)
     for name, expected, value in found:
         yield Diagnosis(
             name, expected == value, value, f"Expected {expected}. Another program changed the file's mode."
@@ -80,8 +80,8 @@ def _copies(reader: Reader) -> Iterator[Diagnosis]:
     """Prove every copy of an artifact that lies in a row: a good one elsewhere does not make it good."""
     hint = "Bytes of the store were changed: `milepost fork RUN --from STEP` goes on from before that record."
     count, bad = 0, []
-    with reader.alone() as connection:
-        for run_id, seq, name, data in connection.execute(SQL["copies"]):
+    with reader.lock:
+        for run_id, seq, name, data in reader.connection.execute(SQL["copies"]):
             count += 1
             if not isinstance(data, bytes) or digest(data) != name:
                 bad.append((run_id, f"record {seq}" if seq else "a row beside the journal", name))

@@ -1,8 +1,9 @@
 """Makes the appends of many runs durable in shared commits: who waits commits for all, else a thread does.
 
 A caller that waits while nobody commits becomes the leader and commits everything queued, so one run alone
-pays no thread hand-off. What nobody waits for is committed by a thread within FLUSH_S. Knows no SQL: it is
-given a function that commits batches and says how each fared. Called by SqliteStore.
+pays no thread hand-off. What nobody waits for is committed by a thread within FLUSH_S. An exception of a signal
+handler ends a leader between any two calls: its lead goes with it, and whoever leads next tells what it left.
+Knows no SQL: it is given a function that commits batches and says how each fared. Called by SqliteStore.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TypeAlias
 
 from milepost.errors import StoreUnavailable
@@ -24,7 +26,7 @@ TICK_S = FLUSH_S / 2
 IDLE_TICKS_MAX = 40
 """Looks at an empty queue after which the thread sleeps until the next append."""
 GATE_S = 1.0
-"""Longest wait at a gate before the ticket is looked at: who was interrupted there opens no other one's."""
+"""Longest wait at a gate before one looks who leads: who was interrupted there, or while leading, opens none."""
 JOIN_S = 5.0
 """Seconds `close` waits for the thread to leave."""
 
@@ -54,7 +56,7 @@ class AppendTicket:
             raise self.error
 
     def add_done_callback(self, callback: Callback) -> None:
-        """Ask for a commit soon and call back once, at once or from the thread that committed."""
+        """Ask for a commit soon and call back once, at once or from the committer's thread."""
         if not self._committer.ask(self, callback):
             callback(self.error)
 
@@ -77,8 +79,10 @@ class Committer:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
+        self._lead = threading.Lock()  # both by `with` alone: no signal is heard between taking them and its block
         self._due = threading.Condition(self._lock)
-        self._leading = False
+        self._out: deque[AppendTicket] = deque()  # being committed, or left there by a leader that was interrupted
+        self._told: list[AppendTicket] = []  # settled, and to be called back by the thread, which no signal interrupts
         self._asked = False  # a callback waits in the queue
         self._asleep = True
         self._tick = 0
@@ -99,9 +103,9 @@ class Committer:
     def settle(self, ticket: AppendTicket) -> None:
         """Return when the ticket is settled: as the leader, or after one has settled it."""
         while not ticket.settled:
-            gate = self._lead_or_wait(ticket)
+            gate = self._gate_of(ticket)
             if gate is None:
-                self._lead(ticket)
+                self._lead_until(ticket)
             else:
                 self._wait_at(gate, ticket)
 
@@ -114,7 +118,7 @@ class Committer:
                 raise self._ended()
             ticket.callbacks = (*ticket.callbacks, callback)
             self._asked = True
-            if not self._leading:  # a leader calls the thread itself when it leaves
+            if not self._lead.locked():  # a leader calls the thread itself when it leaves
                 self._wake()
             return True
 
@@ -144,13 +148,12 @@ class Committer:
 
     # ── leading ──
 
-    def _lead_or_wait(self, ticket: AppendTicket) -> threading.Lock | None:
-        """Become the leader (None), or get a gate that opens when there is news of the ticket."""
+    def _gate_of(self, ticket: AppendTicket) -> threading.Lock | None:
+        """Return a gate that opens when there is news of the ticket; None when nobody leads."""
         with self._lock:
             if self._over == _FORKED:
                 raise self._ended()
-            if not self._leading:
-                self._leading = True
+            if not self._lead.locked():
                 return None
             gate = threading.Lock()
             if not ticket.settled:
@@ -165,8 +168,9 @@ class Committer:
         it for a moment would have to line up behind all the others.
         """
         try:
-            while not gate.acquire(timeout=GATE_S) and not ticket.settled:
-                continue
+            while not gate.acquire(timeout=GATE_S):
+                if ticket.settled or not self._lead.locked():
+                    return
         finally:
             self._open_next_gate()
 
@@ -174,60 +178,62 @@ class Committer:
         with suppress(IndexError):  # none is left
             self._gates.popleft().release()
 
-    def _lead(self, ticket: AppendTicket | None) -> None:
-        """Commit until the ticket is settled (None: once), hand over, then call back."""
-        told: list[AppendTicket] = []
+    def _lead_until(self, ticket: AppendTicket) -> None:
+        """Commit until the ticket is settled, then hand over."""
         try:
-            self._commit_some(told)
-            while ticket is not None and not ticket.settled:
-                self._commit_some(told)
+            with self._lead:
+                if self._out:
+                    self._settle_out()
+                while not ticket.settled:
+                    self._commit_some()
         finally:
             self._hand_over()
-            for done in told:
-                _call_back(done)
 
-    def _commit_some(self, told: list[AppendTicket]) -> None:
-        taken = self._take()
-        if not taken:
-            return
+    def _commit_some(self) -> None:
+        self._take_out()
         errors: Sequence[BaseException | None] = ()
         try:
-            errors = self._commit([ticket.batch for ticket in taken])
+            errors = self._commit([ticket.batch for ticket in self._out])
         finally:
-            # Without an answer (the leader was interrupted, say by Ctrl-C) each batch is cannot tell.
-            self._settle_all(taken, errors or [self._interrupted() for _ in taken])
-            told += [ticket for ticket in taken if ticket.callbacks]
+            self._settle_out(errors)
 
-    def _take(self) -> list[AppendTicket]:
-        queue = self._queue
+    def _take_out(self) -> None:
         with self._lock:
-            if len(queue) <= COMMIT_BATCHES_MAX:
-                taken = list(queue)
-                queue.clear()
+            queue, most = self._queue, COMMIT_BATCHES_MAX
+            # In one assignment, in which no signal is heard: no ticket may be in neither.
+            if len(queue) <= most:
+                self._out, self._queue = queue, deque()
             else:
-                taken = [queue.popleft() for _ in range(COMMIT_BATCHES_MAX)]
-            self._asked = self._asked and bool(queue)
-        return taken
+                self._out, self._queue = deque(islice(queue, most)), deque(islice(queue, most, None))
+            self._asked = self._asked and bool(self._queue)
 
-    def _settle_all(self, taken: Sequence[AppendTicket], errors: Sequence[BaseException | None]) -> None:
+    def _settle_out(self, errors: Sequence[BaseException | None] = ()) -> None:
+        """Settle what is out; without an answer (its leader was interrupted, say by Ctrl-C) each batch is cannot tell.
+
+        Begun again by the next leader when it is interrupted itself.
+        """
         with self._lock:
-            for ticket, error in zip(taken, errors, strict=True):
-                ticket.error = error
-                ticket.settled = True
+            errors = errors or [ticket.error if ticket.settled else self._interrupted() for ticket in self._out]
+            for ticket, error in zip(self._out, errors, strict=True):
+                ticket.error, ticket.settled = error, True
                 if ticket.gates:
-                    self._gates.extend(ticket.gates)
-                    ticket.gates = ()
+                    gates, ticket.gates = ticket.gates, ()
+                    self._gates.extend(gates)
+                if ticket.callbacks:
+                    self._told.append(ticket)
+            self._out = deque()
         if self._gates:
             self._open_next_gate()
 
     def _hand_over(self) -> None:
-        """Stop leading and wake one that goes on: a waiting caller, else the thread if a callback asks."""
+        """Wake one that goes on: a waiting caller, else the thread if a callback asks; it also calls back."""
         with self._lock:
-            self._leading = False
+            if self._told:
+                self._wake()
             for ticket in self._queue:
                 if ticket.gates:
-                    self._gates.extendleft(ticket.gates)
-                    ticket.gates = ()
+                    gates, ticket.gates = ticket.gates, ()
+                    self._gates.extendleft(gates)
                     self._open_next_gate()
                     return
             if self._queue and (self._asked or self._over):
@@ -236,40 +242,55 @@ class Committer:
     # ── the thread ──
 
     def _wake(self) -> None:
-        self._asleep = False
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="milepost-committer", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="milepost-committer", daemon=True)
+            thread.start()
+            self._thread = thread  # a start that was interrupted counts as none
         self._due.notify()
+        self._asleep = False
 
     def _work(self) -> None:
         try:
-            while self._wait_until_due():
-                self._lead(None)
+            while (due := self._wait_until_due()) is not None:
+                for ticket in due:
+                    self._lead_until(ticket)
+                self._call_back()
         finally:
             with self._lock:  # the next wake starts another
                 self._thread, self._asleep = None, True
 
-    def _wait_until_due(self) -> bool:
-        """Return True as the leader when something is due, False when it is all over."""
+    def _wait_until_due(self) -> Sequence[AppendTicket] | None:
+        """Return the ticket to lead for; () when there is only somebody to call back; None when it is all over."""
         idle = 0
         with self._lock:
-            while self._queue or not self._over:
-                if self._is_due():
-                    self._leading = True
-                    return True
+            while (left := bool(self._queue or self._out or self._told)) or not self._over:
+                due = self._due_now()
+                if due or self._told:
+                    return due
                 self._asleep = idle > IDLE_TICKS_MAX
                 if self._due.wait(None if self._asleep else TICK_S):
                     idle = 0
                 else:
                     self._tick += 1
-                    idle = 0 if self._queue else idle + 1
-        return False
+                    idle = 0 if left else idle + 1
+        return None
 
-    def _is_due(self) -> bool:
-        if self._leading or not self._queue:
-            return False
-        return self._asked or bool(self._over) or self._tick - self._queue[0].tick >= 2
+    def _due_now(self) -> Sequence[AppendTicket]:
+        """Return the oldest ticket that nobody settles when it is due; also one whose leader was interrupted."""
+        if self._lead.locked():
+            return ()
+        if self._out:
+            return (self._out[0],)
+        is_due = self._queue and (self._asked or self._over or self._tick - self._queue[0].tick >= 2)
+        return (self._queue[0],) if is_due else ()
+
+    def _call_back(self) -> None:
+        with self._lock:
+            told, self._told = self._told, []
+        for ticket in told:
+            callbacks, ticket.callbacks = ticket.callbacks, ()
+            for callback in callbacks:
+                _call(callback, ticket.error)
 
     # ── errors ──
 
@@ -286,13 +307,11 @@ class Committer:
 _FORKED = "this process was forked"
 
 
-def _call_back(ticket: AppendTicket) -> None:
-    """Tell a ticket's callbacks; a callback that fails is its owner's fault and harms no other ticket."""
-    for callback in ticket.callbacks:
-        try:
-            callback(ticket.error)
-        except Exception as error:  # noqa: BLE001 — reported where uncaught errors of threads go
-            threading.excepthook(
-                threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread()))
-            )
-    ticket.callbacks = ()
+def _call(callback: Callback, error: BaseException | None) -> None:
+    """Tell a callback; one that fails is its owner's fault and harms no other ticket."""
+    try:
+        callback(error)
+    except Exception as raised:  # noqa: BLE001 — reported where uncaught errors of threads go
+        threading.excepthook(
+            threading.ExceptHookArgs((type(raised), raised, raised.__traceback__, threading.current_thread()))
+        )

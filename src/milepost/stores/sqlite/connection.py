@@ -10,9 +10,8 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 from milepost.errors import StoreUnavailable
 from milepost.stores.sqlite.faults import translated, unavailable
@@ -33,6 +32,7 @@ WAL_KEPT_BYTES = 64 * 1024 * 1024
 """A WAL that grew behind a long reader is cut back to this."""
 
 Connect: TypeAlias = Callable[[str], sqlite3.Connection]
+R = TypeVar("R")
 
 
 def connect_sqlite(path: str) -> sqlite3.Connection:
@@ -95,84 +95,59 @@ def _pragma(connection: sqlite3.Connection, name: str) -> str:
     return str(row[0]).lower() if row else "nothing"
 
 
-class Turns:
-    """Lets the writers of one process in one after the other; who waits is next.
-
-    Two plain locks: a waiter holds the gate, so the one that leaves cannot slip in again before it.
-    """
-
-    def __init__(self) -> None:
-        self._gate = threading.Lock()
-        self._turn = threading.Lock()
-
-    def __enter__(self) -> None:
-        with self._gate:
-            self._turn.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._turn.release()
-
-
 class Writer:
     """The connection that writes. One transaction at a time, begun IMMEDIATE."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.connection = connection
         self.location = str(path)
-        self.turn = Turns()  # held by whoever calls begin, commit and roll_back
+        # Both are taken by `with` alone: no signal is heard between the two, so none leaves them taken.
+        self.gate = threading.Lock()  # held by who waits for the turn, so the one that leaves cannot slip in before it
+        self.turn = threading.Lock()  # held by whoever calls begin, commit and roll_back
         self._file = file_id(self.location)
         self._wal = f"{os.path.realpath(self.location)}-wal"
         self._wal_file = _file_id_if_there(self._wal)
         self._flushes = True
 
-    @contextmanager
-    def transaction(self, operation: str) -> Iterator[sqlite3.Connection]:
-        """Begin, commit at the end, roll back on any exception.
+    def transaction(self, operation: str, work: Callable[[sqlite3.Connection], R], *, flushes: bool = True) -> R:
+        """Begin, do some work, commit; roll back on any exception, also on that of a signal handler.
 
-        Crash: all of it or nothing. Raises: StoreUnavailable; when COMMIT itself failed it is *cannot tell*.
+        What does not flush is visible to all, but on the disk only with the next commit that does. For leases: every
+        run takes one and gives it back, and a flush for each costs as much as a step. No record is ever durable
+        without the lease it was written under, because its commit flushes the whole WAL; and the holder of a lease
+        that a power cut undoes was ended by the same power cut.
+        No context manager: a signal is heard between the lines of contextlib, with all of this taken.
+
+        Crash: all of it or nothing; without a flush nothing when the machine loses power.
+        Raises: StoreUnavailable; when COMMIT itself failed it is *cannot tell*.
         """
-        with self.turn, translated(self.location, operation), self._ending():
-            self.begin()
-            yield self.connection
+        with translated(self.location, operation), self.gate, self.turn:
+            try:
+                self.begin(flushes=flushes)
+                done = work(self.connection)
+                self.commit()
+            except BaseException:
+                self.roll_back()
+                raise
+            finally:
+                if not self._flushes:
+                    self._flush_again()
+            return done
 
-    @contextmanager
-    def unflushed(self, operation: str) -> Iterator[sqlite3.Connection]:
-        """As `transaction`, visible to all at its end, but on the disk only with the next commit that flushes.
-
-        For leases: every run takes one and gives it back, and a flush for each costs as much as a step. No record
-        is ever durable without the lease it was written under, because its commit flushes the whole WAL; and the
-        holder of a lease that a power cut undoes was ended by the same power cut.
-        Crash: all of it or nothing; nothing when the machine loses power. Raises: as `transaction`.
-        """
-        with self.turn, translated(self.location, operation):
+    def begin(self, *, flushes: bool = True) -> None:
+        """Begin a transaction that is flushed to the disk at its end, or is not."""
+        if self.connection.in_transaction:  # whoever rolled back was interrupted
+            self.roll_back()
+        if not flushes:
             self._flushes = False
             self.connection.execute("PRAGMA synchronous = NORMAL")
-            try:
-                with self._ending():
-                    self.connection.execute("BEGIN IMMEDIATE")
-                    yield self.connection
-            finally:
-                self._flush_again()
-
-    @contextmanager
-    def _ending(self) -> Iterator[None]:
-        """Commit at the end, roll back on any exception: also on an interrupt while the transaction begins."""
-        try:
-            yield
-            self.commit()
-        except BaseException:
-            self.roll_back()
-            raise
+        elif not self._flushes:  # whoever switched it off was interrupted before it was on again
+            self._flush_again()
+        self.connection.execute("BEGIN IMMEDIATE")
 
     def _flush_again(self) -> None:
         self.connection.execute("PRAGMA synchronous = FULL")
         self._flushes = True
-
-    def begin(self) -> None:
-        """Begin a transaction that is flushed to the disk at its end."""
-        if not self._flushes:  # whoever switched it off was interrupted before it was on again
-            self._flush_again()
-        self.connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Commit, and see that the file and its WAL are still where readers look for them.
@@ -201,7 +176,7 @@ class Writer:
 
     def forget_in_child(self) -> None:
         """Let a forked child neither write through the parent's connection nor close it."""
-        self.turn = Turns()
+        self.gate, self.turn = threading.Lock(), threading.Lock()
         self.connection = abandoned(self.connection, lambda: forked(self.location, "use"))
 
     def close(self) -> None:
@@ -226,34 +201,28 @@ class Reader:
     def __init__(self, connection: sqlite3.Connection, location: str) -> None:
         self.connection = connection
         self.location = location
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()  # held by whoever uses the connection
         connection.execute("PRAGMA query_only = ON")
         connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KIB}")
 
     def all(self, operation: str, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
         """Return all rows of one statement, from one snapshot. Raises: StoreUnavailable."""
         try:
-            with self._lock:
+            with self.lock:
                 return self.connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise unavailable(self.location, operation, error) from error
 
     def pages(self, operation: str, sql: str, values: Sequence[Any]) -> Iterator[list[Any]]:
         """Yield all rows of one statement, from one snapshot, PAGE_ROWS at a time. Raises: StoreUnavailable."""
-        with translated(self.location, operation), self._lock:
+        with translated(self.location, operation), self.lock:
             cursor = self.connection.execute(sql, values)
             while page := cursor.fetchmany(PAGE_ROWS):
                 yield page
 
-    @contextmanager
-    def alone(self) -> Iterator[sqlite3.Connection]:
-        """Hand the connection out for more than one statement."""
-        with self._lock:
-            yield self.connection
-
     def forget_in_child(self) -> None:
         """Let a forked child neither read through the parent's connection nor close it."""
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self.connection = abandoned(self.connection, lambda: forked(self.location, "use"))
 
     def one(self, operation: str, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> Any:
@@ -262,7 +231,7 @@ class Reader:
         return rows[0] if rows else None
 
     def close(self) -> None:
-        with self._lock:
+        with self.lock:
             self.connection.close()
 
 

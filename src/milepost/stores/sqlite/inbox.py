@@ -5,6 +5,8 @@ A claim is the exception that needs the token, like every write of a run. Called
 
 from __future__ import annotations
 
+import sqlite3
+
 from milepost.errors import LeaseLost, QuestionUnknown
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 from milepost.stores.sqlite.connection import Writer
@@ -16,24 +18,28 @@ def answer(writer: Writer, given: AnswerRow) -> AnswerRow:
 
     Raises: QuestionUnknown when the run has no such question.
     """
-    with writer.transaction("answer") as connection:
+
+    def add(connection: sqlite3.Connection) -> AnswerRow:
         if not connection.execute(SQL["question_known"], (given.question_id, given.run_id)).fetchone():
             raise QuestionUnknown(question_id=given.question_id, location=writer.location)
         found = connection.execute(SQL["answer_in_place"], (given.question_id, given.place)).fetchone()
         if found is None:
             connection.execute(SQL["add_answer"], _answer_values(given))
-    return given if found is None else AnswerRow(*found)
+        return given if found is None else AnswerRow(*found)
+
+    return writer.transaction("answer", add)
 
 
 def cancel(writer: Writer, asked: CancelRow) -> None:
     """Ask a run to end; the first request stands. Crash: asked or not asked."""
-    with writer.transaction("cancel") as connection:
-        connection.execute(SQL["ask_to_cancel"], (asked.by, asked.at, asked.note, asked.seal, asked.run_id))
+    values = (asked.by, asked.at, asked.note, asked.seal, asked.run_id)
+    writer.transaction("cancel", lambda connection: connection.execute(SQL["ask_to_cancel"], values))
 
 
 def claim(writer: Writer, wanted: ClaimRow, token: int, instead_of: str | None) -> ClaimRow:
     """Own a key, or return its owner's row. Crash: claimed or not. Raises: LeaseLost."""
-    with writer.transaction("claim") as connection:
+
+    def add(connection: sqlite3.Connection) -> ClaimRow:
         newest = connection.execute(SQL["token"], (wanted.run_id,)).fetchone()
         if newest is None or newest[0] != token:
             raise LeaseLost
@@ -42,6 +48,8 @@ def claim(writer: Writer, wanted: ClaimRow, token: int, instead_of: str | None) 
         if instead_of is not None:
             connection.execute(SQL["take_claim_over"], (*others, key, instead_of))
         return ClaimRow(*connection.execute(SQL["claim"], (key,)).fetchone())
+
+    return writer.transaction("claim", add)
 
 
 def _answer_values(given: AnswerRow) -> tuple[object, ...]:

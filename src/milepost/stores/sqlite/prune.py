@@ -6,6 +6,7 @@ Called by SqliteStore. A pruned run's id stays taken: its keys may be known to p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sqlite3 import Connection
 
 from milepost.artifacts.files import ArtifactFiles
 from milepost.stores.sqlite.connection import Writer
@@ -20,15 +21,18 @@ def prune(writer: Writer, files: ArtifactFiles, run_ids: Sequence[str], at: str)
 
 
 def _prune_run(writer: Writer, files: ArtifactFiles, run_id: str, at: str) -> bool:
-    with writer.transaction("prune") as connection:
+    def delete(connection: Connection) -> list[str] | None:
         if connection.execute(SQL["keep_audit"], {"run_id": run_id, "at": at}).rowcount != 1:
-            return False
+            return None
         digests = [digest for (digest,) in connection.execute(SQL["files_of_run"], (run_id,))]
         for name in _DELETIONS:
             connection.execute(SQL[name], (run_id,))
-    for digest in digests:
+        return digests
+
+    digests = writer.transaction("prune", delete)
+    for digest in digests or ():
         _remove_unwanted(writer, files, digest)
-    return True
+    return digests is not None
 
 
 def _remove_unwanted(writer: Writer, files: ArtifactFiles, digest: str) -> None:
@@ -37,6 +41,9 @@ def _remove_unwanted(writer: Writer, files: ArtifactFiles, digest: str) -> None:
     Inside a write transaction, where no other process can begin to point at it; a batch that comes after
     finds the file gone and is refused.
     """
-    with writer.transaction("prune files") as connection:
+
+    def remove(connection: Connection) -> None:
         if not connection.execute(SQL["file_wanted"], (digest,)).fetchone():
             files.remove(digest)
+
+    writer.transaction("prune files", remove)

@@ -69,9 +69,9 @@ class SqliteStore:
             self._open(connect, read_only)
         self._no_room = read_only
         self._carried = CarriedArtifacts(self._reader)
-        self._leases = Leases(self._writer, self._locks)
-        self._batches = BatchWriter(self._writer, self._files.path)
-        self._committer = Committer(self._batches.commit, self.location)
+        batches = BatchWriter(self._writer, self._files.path)
+        self._leases = Leases(self._writer, self._locks, batches)
+        self._committer = Committer(batches.commit, self.location)
         self._newest: dict[str, AppendTicket] = {}  # of each run that is held here
         _open_stores.add(self)
 
@@ -142,10 +142,7 @@ class SqliteStore:
 
     def acquire(self, run_id: str, holder: Holder, *, still: Held | None = None) -> Lease | Held | None:
         """Take a run, or say who holds it, see `Store`. Crash: the lease of before, or one whose lock is free."""
-        got = self._leases.acquire(run_id, holder, still)
-        if isinstance(got, Lease):
-            self._batches.forgive(run_id)
-        return got
+        return self._leases.acquire(run_id, holder, still)
 
     def renew(self, lease: Lease, at: str) -> bool:
         """Count one sign of life; False when a later token exists. Crash: counted or not."""
@@ -153,13 +150,17 @@ class SqliteStore:
 
     def release(self, lease: Lease) -> None:
         """Commit what is appended to the run and give it back. Crash: given back, or held by a dead process."""
-        newest = self._newest.pop(lease.run_id, None)
-        if newest is not None:
-            self._committer.settle(newest)
-        if newest is not None and newest.gave_back(lease):
-            self._leases.forget(lease)
-        else:
-            self._leases.release(lease)
+        try:
+            newest = self._newest.pop(lease.run_id, None)
+            if newest is not None:
+                self._committer.settle(newest)
+            if newest is not None and newest.gave_back(lease):
+                self._leases.forget(lease)
+            else:
+                self._leases.release(lease)
+        except BaseException:
+            self._leases.free(lease)
+            raise
 
     # ── the journal ──
 

@@ -87,6 +87,8 @@ class BatchWriter:
     def _attempt(self, groups: dict[LeaseKey, list[Batch]]) -> tuple[LeaseKey | None, set[LeaseKey]]:
         """Try one transaction; return the group that did not fit (nothing was written), and the fenced ones."""
         writer, lost = self._writer, set()
+        with writer.gate:
+            pass  # whoever waits for the turn there goes first
         with writer.turn:
             key: LeaseKey | None = None
             try:

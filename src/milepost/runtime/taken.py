@@ -1,0 +1,44 @@
+"""What a start has taken so far, and gives back however it ends. Called by `start`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from milepost.errors import LeaseLost, MilepostError, StoreUnavailable
+from milepost.runtime.active import ActiveRun
+from milepost.runtime.leases import KEEPER
+from milepost.stores.contract import Lease, Store
+
+
+class Taken:
+    """A lease, and the run that goes on under it; each is noted here before anything else can raise."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.lease: Lease | None = None
+        self.run: ActiveRun | None = None
+
+    def give_back(self) -> None:
+        """Write what is left, give the lease back. A forked child has neither. Begun again when it was interrupted.
+
+        Crash: the lease is not given back; the next starter finds its holder dead.
+        """
+        if self.run is not None and not self.run.is_of_this_process:
+            return
+        if self.run is not None:
+            _end(self.run)
+        if self.lease is not None:
+            with suppress(StoreUnavailable):  # it follows from what was told, and must not stand in its place
+                self.store.release(self.lease)
+        self.run = self.lease = None
+
+
+def _end(run: ActiveRun) -> None:
+    KEEPER.remove(run)
+    try:
+        if run.broken is None:
+            run.journal.flush()
+    except (MilepostError, LeaseLost):
+        pass  # how the run ended was told already; what is not durable is not there
+    finally:
+        run.journal.close()
