@@ -51,7 +51,7 @@ def changes_since(kept: Pointer, what: str, now: bytes) -> Steps[list[str]]:
 
 
 def ask_about_plan(call: Call[Any]) -> Steps[None]:
-    """Ask before a call that no record knows runs while a finished call of the same line is still unclaimed."""
+    """Ask before a call that no record knows runs while one of the same line that stands is still unclaimed."""
     yield from asking(
         call,
         QuestionKind.PLAN_CHANGED,

@@ -23,7 +23,7 @@ S = TypeVar("S", StepSpec, EffectSpec)
 class Call(Generic[S]):
     """`encoded` is the canonical JSON of the watched arguments, `fingerprint` its (keyed) digest.
 
-    `unclaimed` lists finished records of the body's own line that this body has not called again yet.
+    `unclaimed` lists what is finished or in doubt on the body's own line and was not called again yet.
     `lease_s` is the lease's length in seconds; `looked_up` what rule 3 already heard from the provider.
     """
 
@@ -65,7 +65,7 @@ class Call(Generic[S]):
 
     @property
     def plan_changed(self) -> bool:
-        """Say whether this stands where the plan had finished calls that are not called yet, and nobody allowed that.
+        """Say whether this stands where the plan had other calls that are not called yet, and nobody allowed that.
 
         A person accepts this call, or every call of its name here; or said redo after all of those were finished.
         """

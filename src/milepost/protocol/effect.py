@@ -118,10 +118,11 @@ def _rests_on_it(call: Call[EffectSpec], answer: str | None, request: Request) -
 
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
-    if call.effect is None and call.path not in call.snapshot.accepted_plan:
+    if call.effect is None:
+        yield from _settle_doubt(call)
         if call.plan_changed:
             yield from ask_about_plan(call)
-        if call.elsewhere is not None:
+        if call.elsewhere is not None and call.path not in call.snapshot.accepted_plan:
             yield from _ask_elsewhere(call, call.elsewhere)
     state = call.effect
     if call.promoted is not None and (state is None or not state.finished):
@@ -130,15 +131,21 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
         yield from settle_claim(call, request)
 
 
-def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:
-    """Ask before the same effect is sent under another name: whether the first happened, then whether to send again."""
+def _settle_doubt(call: Call[EffectSpec]) -> Steps[None]:
+    """Ask what became of a send in whose place this one may stand: be it under another name."""
     s = call.snapshot
-    state = s.effects.get(other)
-    left = state.left_open if state is not None else None
-    if state is not None and left is not None:
-        now = yield Now()
-        found = f"{call.path} has no record and the same effect was sent as {other}"
-        yield unsettled_question(found, s, state, left, run_id=call.run_id, at=now.text)
+    places = [path for path in call.unclaimed if not s.is_finished(path)]
+    if call.elsewhere is not None:
+        places.append(call.elsewhere)
+    for path in places:
+        if (found := s.left_open_in(path)) is not None:
+            now = yield Now()
+            why = f"{call.path} has no record and may be what was sent as {found[0].path}"
+            yield unsettled_question(why, s, *found, run_id=call.run_id, at=now.text)
+
+
+def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:
+    """Ask before the same effect is sent once more under another name."""
     yield from asking(
         call,
         QuestionKind.PLAN_CHANGED,

@@ -137,8 +137,12 @@ def short(fingerprint: str | None) -> str:
 
 def done_before(s: Snapshot, paths: Sequence[str]) -> str:
     """Say in a word what calls were before the plan changed."""
-    declined = sum(path in s.declined for path in paths)
-    return "finished" if not declined else "declined" if declined == len(paths) else "finished or declined"
+    said = {
+        "finished": any(s.is_finished(path) and path not in s.declined for path in paths),
+        "declined": any(path in s.declined for path in paths),
+        "left in doubt": any(not s.is_finished(path) for path in paths),
+    }
+    return " or ".join(word for word, is_said in said.items() if is_said)
 
 
 def uncalled_question(path: str, uncalled: Sequence[str], s: Snapshot, *, run_id: str, at: str) -> Ask:

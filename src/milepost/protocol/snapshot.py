@@ -118,6 +118,16 @@ class Snapshot:
         """Return the approvals people were asked for, by path: "before" a call, or "after" it, of its output."""
         return self.reviews if when == "after" else self.approvals
 
+    def is_finished(self, path: str) -> bool:
+        """Say whether a call has its end, be it that people declined it."""
+        state = self.steps.get(path) or self.effects.get(path)
+        return path in self.declined or (state is not None and state.finished)
+
+    def left_open_in(self, path: str) -> tuple[EffectState, Send] | None:
+        """Return an effect that a process which is gone left open, and that send: this effect, or one inside of it."""
+        near = (state for state in self.effects.values() if state.path == path or state.path.startswith(f"{path}/"))
+        return next(((state, left) for state in near if (left := state.left_open) is not None), None)
+
     def step_state(self, path: str) -> StepState:
         state = self.steps.get(path)
         if state is None:

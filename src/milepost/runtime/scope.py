@@ -121,8 +121,8 @@ class Scope:
         self.spent: dict[str, Any] = {}
         self.unsettled: dict[str, tuple[Record, bool]] = {}  # failures the plan was told of and may have caught
         self._counts: dict[str, int] = {}
-        # finished records that were not called again yet; True: they were called on the body's own line
-        self.expected: dict[str, bool] = {} if inside else run.finished_before(path)
+        # what is finished or in doubt and was not called again yet; True: it was called on the body's own line
+        self.expected: dict[str, bool] = {} if inside else run.stands_in(path)
 
     @property
     def sends(self) -> bool:
@@ -224,7 +224,7 @@ class Scope:
         return DuplicateStep(run_id=self.run.run_id, path=path, reason=reason, hint=IN_DOUBT_HINT)
 
     def _unclaimed(self, call: RuntimeCall) -> tuple[str, ...]:
-        """Return what was finished on the body's own line and is not called yet, for a call there without a record."""
+        """Return what stands on the body's own line and is not called yet, for a call there without a record."""
         s = self.run.snapshot
         path = call.path
         if call.branch or path in s.steps or path in s.effects or path in s.approvals:
@@ -244,7 +244,8 @@ class Scope:
         if not self.expected:
             return ()
         s = self.run.snapshot
-        return tuple(p for p in self.expected if p not in s.accepted_plan and (p in s.effects or not s.redoes(p)))
+        missed = (path for path in self.expected if path not in s.accepted_plan and s.is_finished(path))
+        return tuple(path for path in missed if path in s.effects or not s.redoes(path))
 
     def failed(self, call: RuntimeCall) -> None:
         """Remember that the plan was told of a failure: when it goes on, it has caught it."""

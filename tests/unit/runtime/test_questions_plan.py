@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from desk import Desk
 from provider import Provider
 
-from milepost import Key, NotApplied, effect, step, task
+from milepost import CannotTell, Found, Key, NotApplied, NotFound, effect, step, task
 from milepost.errors import DuplicateStep, OutcomeUnknown, PlanChanged, RunEnded, StepFailed
 
 ran: list[str] = []
@@ -272,6 +273,9 @@ def test_an_effect_in_doubt_under_another_path_is_asked_about_before_it_is_sent(
         return paying_out()
 
     desk.dies(payday, at="send", phase="durable")
+    with pytest.raises(PlanChanged, match="paying was left in doubt before"):
+        desk.run(renamed_payday)
+    desk.answer("accept")
     with pytest.raises(OutcomeUnknown, match=r"paying_out/pay\[7\] has no record .* paying/pay\[7\] happened"):
         desk.run(renamed_payday)
     assert len(provider.calls) == 1
@@ -283,6 +287,100 @@ def test_an_effect_in_doubt_under_another_path_is_asked_about_before_it_is_sent(
         desk.answer(choice)
         assert desk.run(renamed_payday) == "receipt-2"
     assert len(provider.calls) == sent
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["called", "mapped"])
+@pytest.mark.parametrize(("name", "key"), [("pay_out", str), ("pay_in", lambda number: f"n{number}")])
+def test_an_effect_in_doubt_is_settled_before_one_without_record_stands_in_its_place(
+    desk: Desk, name: str, key: Callable[[int], str], mapped: bool
+) -> None:
+    """Renamed, or with a key= made another way, while a death has left it in doubt: it would be paid twice."""
+    provider = Provider(desk.clock)
+
+    @effect(name="pay_in", key=str)
+    def pay(number: Key, amount: int) -> str:
+        return provider.apply(number, amount)
+
+    @effect(name=name, key=key)
+    def pay_anew(number: Key, amount: int) -> str:
+        return provider.apply(number, amount)
+
+    def plan(paying: Any) -> Any:
+        return plan_of(lambda: paying.map([7, 8], concurrency=1) if mapped else [paying(7), paying(8)])
+
+    desk.dies(plan(pay), at="send", phase="durable")
+    for choice in ("applied", "accept"):
+        with pytest.raises(OutcomeUnknown if choice == "applied" else PlanChanged):
+            desk.run(plan(pay_anew))
+        assert len(provider.calls) == 1
+        desk.answer(choice, result="by hand") if choice == "applied" else desk.answer(choice)
+    with pytest.raises(PlanChanged, match="not call it again"):
+        desk.run(plan(pay_anew))
+    assert len(provider.calls) == 3, "a person knew both, and let both be sent"
+
+
+def test_a_name_that_was_accepted_covers_no_doubt(desk: Desk) -> None:
+    """A person accepted the new name; that its first send is in doubt since, they could not know."""
+    provider = Provider(desk.clock)
+
+    def paying(name: str, key: Callable[[int], str]) -> Any:
+        @effect(name=name, key=key)
+        def pay(number: Key, amount: int) -> str:
+            return provider.apply(number, amount)
+
+        return plan_of(lambda: pay(7))
+
+    desk.dies_at_its_end(paying("pay_old", str))
+    with pytest.raises(PlanChanged):
+        desk.run(paying("pay_new", str))
+    desk.answer("accept")
+    desk.dies(paying("pay_new", str), at="send", phase="durable")
+    with pytest.raises(OutcomeUnknown, match=r"pay_new\[n7\] has no record and may be what was sent as pay_new\[7\]"):
+        desk.run(paying("pay_new", lambda amount: f"n{amount}"))
+    assert len(provider.calls) == 2
+
+
+def test_a_step_in_the_place_of_one_with_an_effect_in_doubt_is_asked_about(desk: Desk) -> None:
+    """The step and the effect in it were both renamed: nothing else says that one may be the other."""
+    provider = Provider(desk.clock)
+
+    @effect(key=str)
+    def pay_first(key: Key, number: int) -> str:
+        return provider.apply(key, number)
+
+    @effect(key=str)
+    def pay_second(key: Key, number: int) -> str:
+        return provider.apply(key, number)
+
+    @step
+    def paying_first() -> str:
+        return pay_first(7)
+
+    @step
+    def paying_second() -> str:
+        return pay_second(7)
+
+    desk.dies(plan_of(paying_first), at="send", phase="durable")
+    with pytest.raises(PlanChanged, match="paying_second, which has no record, where paying_first was left in doubt"):
+        desk.run(plan_of(paying_second))
+    assert len(provider.calls) == 1
+
+
+def test_what_was_looked_up_and_not_found_is_no_doubt(desk: Desk) -> None:
+    """The provider itself said that nothing arrived: what stands in its place is no second send."""
+    provider = Provider(desk.clock)
+
+    def find(key: Key, number: int) -> Found[Any] | NotFound | CannotTell:
+        return provider.find(key)
+
+    @effect(key=str, lookup=find, settle=timedelta(0))
+    def pay_known(key: Key, number: int) -> str:
+        return provider.apply(key, number)
+
+    desk.dies(plan_of(lambda: pay_known(7)), at="send", phase="before")
+    with pytest.raises(OutcomeUnknown, match="plan has ended"):
+        desk.run(plan_of(lambda: pay_known(8)))
+    assert [body for _, body, _ in provider.ledger] == [8]
 
 
 def test_what_was_applied_is_found_behind_what_was_rejected(desk: Desk) -> None:
