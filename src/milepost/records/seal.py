@@ -12,7 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from milepost.errors import BadOption, CorruptRecord
@@ -28,6 +28,8 @@ _FIRST = bytes(32)
 _RECORD = b"milepost-record-1\0%d%b%b%b"
 _HEAD = b"milepost-head-1\0%d%b%b%b"
 """What a seal and a head are taken over: the record's number, what many have in common, what is before, the rest."""
+_KNOWN_MAX = 4096
+"""Chains, and kinds of record in a chain, of which a process remembers what their seals have in common."""
 
 
 class Sealed(Protocol):
@@ -67,41 +69,28 @@ class Sealer:
 
     def seal(self, before: bytes | None, seq: int, chain: str, kind: str, body: bytes) -> bytes:
         """Return the seal of one record after the one sealed `before` in the same chain (None: the first)."""
-        return self._mac(_RECORD % (seq, self._of_kind(chain, kind), before or _FIRST, body))
+        return self._mac(_RECORD % (seq, _of_kind(self._run, chain, kind), before or _FIRST, body))
 
     def head(self, before: bytes | None, seq: int, chain: str, seal: bytes) -> bytes:
         """Return the seal of the run's head after one more record: its place, and the head before (None: the first)."""
-        return self._mac(_HEAD % (seq, self._of_chain(chain), before or _FIRST, seal))
+        return self._mac(_HEAD % (seq, _of_chain(self._run, chain), before or _FIRST, seal))
 
     def head_of(self, places: Iterable[Place]) -> bytes | None:
         """Return the head after records in these places, None for none."""
-        head, mac = None, self._mac
-        known: dict[str, bytes] = {}
+        head, mac, run = None, self._mac, self._run
         for seq, chain, seal in places:  # as `head`, by the ten thousand
-            where = known.get(chain) or known.setdefault(chain, self._of_chain(chain))
-            head = mac(_HEAD % (seq, where, head or _FIRST, seal))
+            head = mac(_HEAD % (seq, _of_chain(run, chain), head or _FIRST, seal))
         return head
-
-    def _of_chain(self, chain: str) -> bytes:
-        """Return what the heads after all records of one chain have in common."""
-        where, run = chain.encode("utf-8"), self._run
-        return b"\0%d\0%d\0%b%b" % (len(run), len(where), run, where)
-
-    def _of_kind(self, chain: str, kind: str) -> bytes:
-        """Return what the seals of all records of one kind have in common within a chain."""
-        where, run = chain.encode("utf-8"), self._run
-        return b"\0%d\0%d\0%b\0%b%b" % (len(run), len(where), kind.encode("ascii"), run, where)
 
     def checked(self, records: Iterable[S], ends: dict[str, bytes]) -> Iterator[S]:
         """Yield records in order, each checked after the one before in its chain. Raises: CorruptRecord.
 
         `ends` holds the last seal of each chain, as far as it was read before; it is carried on.
         """
-        mac, equal = self._mac, hmac.compare_digest
-        known: dict[tuple[str, str], bytes] = {}
+        mac, equal, run = self._mac, hmac.compare_digest, self._run
         for record in records:  # as `check`, by the ten thousand
-            chain, kind = record.chain, record.kind
-            where = known.get((chain, kind)) or known.setdefault((chain, kind), self._of_kind(chain, kind))
+            chain = record.chain
+            where = _of_kind(run, chain, record.kind)
             seal = mac(_RECORD % (record.seq, where, ends.get(chain, _FIRST), record.body))
             if not equal(seal, record.seal):
                 raise self._unfit(record)
@@ -152,6 +141,20 @@ class Sealer:
 
     def _corrupt(self, record: str, reason: str) -> CorruptRecord:
         return CorruptRecord(run_id=self._run.decode("utf-8"), record=record, reason=reason)
+
+
+@lru_cache(_KNOWN_MAX)
+def _of_chain(run: bytes, chain: str) -> bytes:
+    """Return what the heads after all records of one chain have in common."""
+    where = chain.encode("utf-8")
+    return b"\0%d\0%d\0%b%b" % (len(run), len(where), run, where)
+
+
+@lru_cache(_KNOWN_MAX)
+def _of_kind(run: bytes, chain: str, kind: str) -> bytes:
+    """Return what the seals of all records of one kind have in common within a chain."""
+    where = chain.encode("utf-8")
+    return b"\0%d\0%d\0%b\0%b%b" % (len(run), len(where), kind.encode("ascii"), run, where)
 
 
 def _digest(message: bytes) -> bytes:
