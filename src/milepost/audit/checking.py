@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from milepost.audit.contents import (
-    UNREADABLE,
     Heading,
     answer_content,
     answer_row,
@@ -33,6 +32,7 @@ from milepost.records.canonical import digest
 from milepost.records.model import AnswerEntered
 from milepost.records.rows import AnswerRow
 from milepost.records.seal import Sealer, key_name
+from milepost.records.written import UNREADABLE
 from milepost.runtime.proof import JournalProof, check_entered
 
 _ORDER = {"audit": 0, "record": 1, "artifact": 1, "answer": 2, "cancel": 3, "end": 4}

@@ -15,14 +15,12 @@ import milepost
 from milepost.audit.lines import FORMAT, Content
 from milepost.records.model import Pointer, Record
 from milepost.records.rows import AnswerRow, CancelRow
-from milepost.records.written import decode_record
+from milepost.records.written import UNREADABLE, decode_record
 from milepost.runtime.verify import Verdict
 from milepost.stores.contract import Head, RunRow, StoredRecord
 from milepost.views.summaries import summary
 from milepost.views.words import clock_time
 
-UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading a line or a record raises that is none of ours."""
 _CANNOT_BE_READ = {"says": "it cannot be read"}
 CARRIED_MAX = 64 * 1024
 """Bytes of an artifact up to which a file carries it when asked to; a larger one is listed by its digest only."""

@@ -93,8 +93,12 @@ _HOT: dict[type[Record], Callable[[Any], str]] = {StepStarted: _step_started, St
 """Written out by hand, in half the time: one of each is made in every step."""
 
 
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading a record, or a line that should hold one, raises when it is none that this version knows."""
+
+
 def decode_record(kind: str, body: bytes) -> Record:
-    """Read a record back. Raises: KeyError, TypeError, ValueError when it is not one this version knows."""
+    """Read a record back. Raises: one of UNREADABLE."""
     cls, built, absent = _READ[kind]
     text = body.decode("utf-8")
     try:

@@ -18,7 +18,7 @@ from milepost.records.identity import Identity, is_same_person
 from milepost.records.model import ENDED, Choice, QuestionAsked
 from milepost.records.rows import AnswerRow, CancelRow
 from milepost.records.seal import Sealer
-from milepost.records.written import decode_record
+from milepost.records.written import UNREADABLE, decode_record
 from milepost.runtime.entitled import refuse_the_agent, role_of
 from milepost.runtime.opening import check_key, row_of
 from milepost.runtime.shown import check_shown
@@ -38,7 +38,7 @@ def asked(row: QuestionRow) -> QuestionAsked:
     """Return what was asked, with its choices, from a question's row. Raises: CorruptRecord when it is no question."""
     try:
         record = decode_record(QuestionAsked.kind, row.body)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except UNREADABLE as error:
         reason = f"the inbox holds what cannot be read: {type(error).__name__}: {error}"
         raise CorruptRecord(run_id=row.run_id, record=f"question {row.question_id}", reason=reason) from error
     assert isinstance(record, QuestionAsked)

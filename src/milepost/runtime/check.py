@@ -74,7 +74,7 @@ def _looking(
 
 def _following(run: ActiveRun, call: RuntimeCall) -> str:
     """Replay the plan up to the first call without a checkpoint and name it."""
-    ended = _replayed_on_a_loop(run, call) if run.task.is_async else _replayed(run, call)
+    ended: Ended = _on_a_loop(_only_body(), run, call) if run.task.is_async else drive(_only_body(), run, call)
     if isinstance(ended.error, Reached):
         return ended.error.what
     if ended.error is not None:
@@ -86,15 +86,9 @@ def _only_body() -> Steps[Any]:
     return (yield Body())
 
 
-def _replayed_on_a_loop(run: ActiveRun, call: RuntimeCall) -> Ended:
+def _on_a_loop(protocol: Steps[Any], run: ActiveRun, call: RuntimeCall) -> Any:
     import asyncio  # here: synchronous tasks need none of it
 
     from milepost.runtime.adrive import drive_async
 
-    ended: Ended = asyncio.run(drive_async(_only_body(), run, call))
-    return ended
-
-
-def _replayed(run: ActiveRun, call: RuntimeCall) -> Ended:
-    ended: Ended = drive(_only_body(), run, call)
-    return ended
+    return asyncio.run(drive_async(protocol, run, call))

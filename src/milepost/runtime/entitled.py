@@ -13,7 +13,7 @@ from pathlib import Path
 from milepost.errors import AnswerRefused
 from milepost.records.identity import Identity, is_same_person
 from milepost.records.model import QuestionAsked, RunStarted, RunStatus
-from milepost.records.written import decode_record
+from milepost.records.written import UNREADABLE, decode_record
 from milepost.runtime import children
 from milepost.runtime.leases import active_runs, is_on_this_machine
 from milepost.stores.contract import Store
@@ -67,7 +67,7 @@ def _agents(store: Store, question: QuestionAsked, run_id: str) -> Sequence[str]
     try:
         (first,) = store.records(run_id, chain="", limit=1)
         started = decode_record(first.kind, first.body)
-    except (KeyError, TypeError, ValueError):
+    except UNREADABLE:
         return ()  # such a run is refused when it is resumed, whoever answered
     return (started.agent,) if isinstance(started, RunStarted) and started.agent else ()
 

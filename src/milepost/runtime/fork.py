@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from milepost.errors import BadName, LeaseLost, LeaseTaken, RefusedError, RunUnstarted, SealKeyMissing, StepUnknown
@@ -16,19 +17,17 @@ from milepost.protocol.keys import checked_name
 from milepost.protocol.ops import Artifact
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec
-from milepost.protocol.state import StepState
 from milepost.records.frozen import slotted
 from milepost.records.model import ENDED, Pointer, QuestionKind, Record, RunEnded, RunStarted, RunStatus
 from milepost.records.rows import CancelRow, ClaimRow
 from milepost.records.seal import Sealer, key_name
 from milepost.records.times import format_time
-from milepost.records.written import decode_record
 from milepost.runtime.clock import Clock
 from milepost.runtime.family import Family, is_empty
 from milepost.runtime.journal import Journal
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import me, take
-from milepost.runtime.opening import Opened, read_snapshot, row_of, went_back
+from milepost.runtime.opening import Opened, decoded, read_snapshot, row_of, went_back
 from milepost.runtime.registry import spec_of
 from milepost.runtime.trust import files_listed, pointers
 from milepost.runtime.witness import Witness, witness_of
@@ -136,8 +135,8 @@ def _trusted_records(store: Store, opened: Opened) -> Iterator[Record]:
             if line.seq != number:
                 return
             chains[line.chain] = opened.sealer.check(line, chains.get(line.chain))
-            yield decode_record(line.kind, line.body)
-        except (RefusedError, KeyError, TypeError, ValueError):
+            yield decoded(opened.sealer, line)
+        except RefusedError:
             return
 
 
@@ -216,19 +215,15 @@ def _kept(trusted: Trusted) -> Iterator[Record]:
         if state.shadowed is not None:
             yield replace(state.shadowed, branch=state.shadowed.branch or later)
     verified = [s for s in trusted.before.steps.values() if s.verified is not None and trusted.before.counts(s.path)]
-    for step in sorted(verified, key=_verified_order):
+    for step in sorted(verified, key=attrgetter("verified_order")):
         assert step.verified is not None
         yield replace(step.verified, inner_head=None, inner_count=None)
-
-
-def _verified_order(state: StepState) -> int:
-    return state.verified_order
 
 
 def _copied(old: Artifacts, records: Iterable[Record]) -> list[Artifact]:
     """Load everything the records point at, and the files their manifests list, for the new run."""
     found: dict[str, Artifact] = {}
-    for what, pointer in pointers(iter(records)):
+    for what, pointer in pointers(records):
         _copy(old, what, pointer, found)
         data = found[pointer.digest].data
         for name, file in files_listed(what, data) if data is not None else ():

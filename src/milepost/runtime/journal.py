@@ -83,10 +83,6 @@ class Journal:
             store, lease.run_id, snapshot=opened.snapshot, flush=self.flush, checked=opened.checked
         )
 
-    @property
-    def head(self) -> Head:
-        return self._head
-
     def append(
         self, records: Sequence[Record], artifacts: Sequence[Artifact] = (), claims: Sequence[ClaimRow] = ()
     ) -> Entry:

@@ -98,32 +98,24 @@ def take_up_answers(run: ActiveRun, world: World) -> Steps[None]:
     Raises: StillAsks. Crash: as `_enter_answers`; the run asks as before.
     """
     while isinstance(decision := decide(run.snapshot, world), rules.EnterAnswers | rules.StillAsking):
-        if isinstance(decision, rules.StillAsking):
-            run.asking = True
-            raise StillAsks
         yield from _act(run, world, decision)
 
 
 def prepare(run: ActiveRun, world: World) -> Steps[None]:
-    """Decide and act until nothing stands in the way of the plan."""
-    while True:
-        decision = decide(run.snapshot, world)
-        match decision:
-            case rules.Continue():
-                return
-            case rules.Refuse(error=error):
-                raise error
-            case rules.Finished(status=status):
-                raise HasEnded(status)
-            case rules.StillAsking():
-                run.asking = True
-                raise StillAsks
-            case _:
-                yield from _act(run, world, decision)
+    """Decide and act until nothing stands in the way of the plan. Raises: RefusedError, HasEnded, StillAsks."""
+    while not isinstance(decision := decide(run.snapshot, world), rules.Continue):
+        yield from _act(run, world, decision)
 
 
 def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
     match decision:
+        case rules.Refuse(error=error):
+            raise error
+        case rules.Finished(status=status):
+            raise HasEnded(status)
+        case rules.StillAsking():
+            run.asking = True
+            raise StillAsks
         case rules.LookAtSources():
             world.sources = yield from check_sources(run.snapshot)
         case rules.LookAtVersions():

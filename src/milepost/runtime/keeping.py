@@ -71,11 +71,7 @@ class Artifacts:
         if data is None and self._flush is not None and (flush := self._flush()) is not None:
             flush()
             data = self._read(pointer.digest)
-        if data is None:
-            raise ArtifactMissing(pointer.digest)
-        if digest(data) != pointer.digest:
-            raise ArtifactDamaged(pointer.digest, "its bytes do not have the recorded digest")
-        return data
+        return intact(data, pointer)
 
     def _read(self, wanted: str) -> bytes | None:
         digests = self._following(wanted)
@@ -95,6 +91,15 @@ class Artifacts:
             return [wanted]
         self._passed = index + AHEAD
         return self._order[index : self._passed]
+
+
+def intact(data: bytes | None, pointer: Pointer) -> bytes:
+    """Return the bytes of a row if they are those recorded. Raises: ArtifactMissing, ArtifactDamaged."""
+    if data is None:
+        raise ArtifactMissing(pointer.digest)
+    if digest(data) != pointer.digest:
+        raise ArtifactDamaged(pointer.digest, "its bytes do not have the recorded digest")
+    return data
 
 
 def _outputs(snapshot: Snapshot) -> list[Pointer]:

@@ -21,7 +21,7 @@ from milepost.records.model import QuestionAsked, Record, RunResumed, RunStatus,
 from milepost.records.naming import parts_of
 from milepost.records.rows import AnswerRow
 from milepost.records.seal import Place, Sealed, Sealer, key_name
-from milepost.records.written import decode_record
+from milepost.records.written import UNREADABLE, decode_record
 from milepost.runtime.witness import Witness
 from milepost.stores.contract import Head, NewRun, Progress, RunRow, Store, StoredRecord
 
@@ -189,7 +189,7 @@ def decoded(sealer: Sealer, line: StoredRecord) -> Record:
     try:
         record = decode_record(line.kind, line.body)
         chain = record.chain()
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise sealer.corrupt(line, f"it cannot be read: {type(error).__name__}: {error}") from error
     if chain != line.chain:
         raise sealer.corrupt(line, f"it names the chain {chain!r}")

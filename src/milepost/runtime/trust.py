@@ -15,12 +15,14 @@ from milepost.artifacts.files import ArtifactDamaged, ArtifactFiles, ArtifactMis
 from milepost.errors import CorruptRecord, RefusedError
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.state import EffectState, settled_after
-from milepost.records.canonical import digest, parse
+from milepost.records.canonical import parse
 from milepost.records.identity import is_same_person
 from milepost.records.model import KINDS, Pointer, QuestionAsked, Record, RunResumed
 from milepost.records.rows import AnswerRow
 from milepost.runtime.journal import status_of
+from milepost.runtime.keeping import intact
 from milepost.runtime.opening import Opened, collecting_later, read_snapshot
+from milepost.runtime.shown import is_whole
 from milepost.stores.contract import Lease, Store, StoredArtifact
 
 CHECKED_KEPT_BYTES = 16 * 1024 * 1024
@@ -84,8 +86,7 @@ def check_questions(store: Store, opened: Opened) -> None:
         row = shown.get(q.question_id)
         if row is None:
             raise _corrupt(opened, f"question {q.question_id}", "the inbox does not have it")
-        shows = (row.kind, row.path, row.sentence, row.asked_at, row.body)
-        if shows != (q.question_kind, q.path, q.sentence, q.at, line.body):
+        if row.body != line.body or not is_whole(row):
             raise _corrupt(opened, f"question {q.question_id}", "the inbox shows another one than the journal asks")
 
 
@@ -167,12 +168,7 @@ def _checked(
         files.check(pointer.digest)
         return b""
     row = rows.get(pointer.digest)
-    data = small if small is not None or row is None else row.data
-    if data is None:
-        raise ArtifactMissing(pointer.digest)
-    if digest(data) != pointer.digest:
-        raise ArtifactDamaged(pointer.digest, "its bytes do not have the recorded digest")
-    return data
+    return intact(small if small is not None or row is None else row.data, pointer)
 
 
 def relied_on(s: Snapshot) -> Iterator[Record]:

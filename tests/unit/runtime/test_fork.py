@@ -23,10 +23,12 @@ from milepost.errors import (
     StoreWentBack,
 )
 from milepost.records.model import RunStatus
+from milepost.records.seal import Sealer
 from milepost.runtime.clock import SystemClock
 from milepost.runtime.fork import fork_run
 from milepost.runtime.leases import me
 from milepost.runtime.verify import verify_run
+from milepost.stores.contract import Batch, Head, Lease, StoredRecord
 from milepost.stores.memory import MemoryStore
 from milepost.stores.sqlite.store import SqliteStore
 
@@ -168,6 +170,27 @@ def test_fork_is_the_way_out_of_a_corrupt_journal(store: SqliteStore) -> None:
     assert t.resume("r2") == "ref-i0, ref-i1"
     assert LEDGER.sends == ["i0", "i1"]
     assert "collect" not in LEDGER.ran
+
+
+def test_fork_passes_by_a_record_that_nobody_can_read_though_its_seal_fits(store: SqliteStore) -> None:
+    """Without a key anybody can seal: what such a record does to whoever reads it must not close the way out."""
+    t = plan.options(store=store)
+    with pytest.raises(StepFailed):
+        LEDGER.fails = True
+        t.run("r1", count=2)
+    lease, row = store.acquire("r1", me(SystemClock())), store.run("r1")
+    assert isinstance(lease, Lease) and row is not None
+    sealer, last, seq, body = Sealer("r1", None), store.records("r1")[-1], row.head.seq + 1, b"[" * 100_000
+    seal = sealer.seal(last.seal, seq, "", "step_started", body)
+    head = Head(seq, sealer.head(row.head.seal, seq, "", seal))
+    store.append(Batch("r1", lease.token, [StoredRecord(seq, "", "step_started", body, seal)], head)).wait()
+    store.release(lease)
+    with pytest.raises(CorruptRecord, match=f"record {seq} "):
+        t.resume("r1")
+    _fork(store, "r1", "announce", "r2")
+    LEDGER.fails = False
+    assert t.resume("r2") == "ref-i0, ref-i1"
+    assert LEDGER.sends == ["i0", "i1"]
 
 
 def test_in_doubt_without_a_lookup_a_person_decides(store: SqliteStore) -> None:
