@@ -13,9 +13,10 @@ from typing import Any
 
 from milepost.errors import BadOption
 from milepost.protocol.amounts import checked_duration, shown
-from milepost.protocol.failure import cut, kept_text
+from milepost.protocol.failure import kept_text
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.frozen import frozen
+from milepost.records.shown import cut_to_size
 
 Summary = str | Callable[..., str]
 NEEDED_MAX = 20
@@ -62,7 +63,7 @@ class Approving:
             text = self.summary.format(**bound) if isinstance(self.summary, str) else self.summary(*args, **kwargs)
             return kept_text(str(text), SUMMARY_SIZE_MAX)
         except Exception as error:  # noqa: BLE001 – the user's summary=: the exact request is shown all the same
-            return cut(f"(summary= failed: {type(error).__name__})", SUMMARY_SIZE_MAX)
+            return cut_to_size(f"(summary= failed: {type(error).__name__})", SUMMARY_SIZE_MAX)
 
 
 def approving(

@@ -8,7 +8,6 @@ from typing import Any
 from milepost.protocol.approval import who_decides
 from milepost.protocol.asking import asking, changes_since
 from milepost.protocol.call import Call
-from milepost.protocol.failure import cut
 from milepost.protocol.landing import recovered
 from milepost.protocol.ops import Append, Ask, LookUp, Moment, Now, Steps, Wait
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
@@ -20,6 +19,7 @@ from milepost.protocol.spec import EffectSpec, own_versions
 from milepost.protocol.state import EffectState, Send
 from milepost.records.canonical import parse
 from milepost.records.model import QuestionKind, WaitRecorded
+from milepost.records.shown import cut_to_size
 from milepost.records.times import age, format_time, parse_time
 
 REASON_SIZE_MAX = 500
@@ -120,7 +120,7 @@ def _wait_to_look_again(
     """Wait before the next lookup. Crash: before the record this lookup is not counted, after it the wait is kept."""
     now: Moment = yield Now()
     until = format_time(now.at + wait)
-    reason = f"{call.path} is looked up again: {cut(answer.reason, REASON_SIZE_MAX)}"
+    reason = f"{call.path} is looked up again: {cut_to_size(answer.reason, REASON_SIZE_MAX)}"
     if state is not None:
         yield Append((WaitRecorded(at=now.text, path=call.path, until=until, reason=reason, look=look),))
     yield Wait(until, reason)

@@ -11,6 +11,7 @@ from milepost.protocol.policy import Retry
 from milepost.records.frozen import frozen
 from milepost.records.model import ERROR_SIZE_MAX, ErrorRecord
 from milepost.records.secret import redact
+from milepost.records.shown import cut_to_size
 from milepost.records.times import age, format_time
 
 
@@ -72,13 +73,13 @@ def error_record(error: BaseException) -> ErrorRecord:
     name = (
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     )
-    return ErrorRecord(type=cut(name, 200), text=kept_text(_text(error)))
+    return ErrorRecord(type=cut_to_size(name, 200), text=kept_text(_text(error)))
 
 
 def cause_record(error: StepFailed) -> ErrorRecord:
     """Return what made a step fail, as its own record has it: where and at which attempt stands there."""
     kind, _, text = str(error.error).partition(": ")
-    return ErrorRecord(type=cut(kind, 200), text=kept_text(text))
+    return ErrorRecord(type=cut_to_size(kind, 200), text=kept_text(text))
 
 
 def _text(error: BaseException) -> str:
@@ -90,13 +91,4 @@ def _text(error: BaseException) -> str:
 
 def kept_text(text: str, size_max: int = ERROR_SIZE_MAX) -> str:
     """Return what users' code says as it may be kept: without secret values, cut to so many bytes."""
-    return cut(redact(text), size_max)
-
-
-def cut(text: str, size_max: int) -> str:
-    """Cut a text to so many UTF-8 bytes; lone surrogates are shown as escapes."""
-    data = text[: size_max + 1].encode("utf-8", "backslashreplace")
-    if len(data) <= size_max and len(text) <= size_max:
-        return data.decode("utf-8")
-    mark = " …(cut)"
-    return data[: size_max - len(mark.encode())].decode("utf-8", "ignore") + mark
+    return cut_to_size(redact(text), size_max)

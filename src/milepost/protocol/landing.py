@@ -7,7 +7,7 @@ from typing import Any
 
 from milepost.errors import MilepostError
 from milepost.protocol.call import Call
-from milepost.protocol.failure import cut, error_record
+from milepost.protocol.failure import error_record
 from milepost.protocol.keep import keep_bytes, keep_files
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
 from milepost.protocol.outcomes import Applied, Found, unwrapped
@@ -16,6 +16,7 @@ from milepost.protocol.state import EffectState
 from milepost.records.frozen import frozen
 from milepost.records.model import AnswerEntered, ErrorRecord, Outcome, OutcomeRecorded, Pointer
 from milepost.records.rows import ClaimRow
+from milepost.records.shown import cut_to_size
 
 REF_SIZE_MAX = 2048
 """Bytes of a provider's reference that are kept."""
@@ -117,7 +118,7 @@ def _unwrapped(spec: EffectSpec, value: Any) -> tuple[Any, str | None]:
 
 def _as_text(ref: object) -> str | None:
     """Return a reference as a record can hold it, whatever it is."""
-    return None if ref is None else cut(str(ref), REF_SIZE_MAX)
+    return None if ref is None else cut_to_size(str(ref), REF_SIZE_MAX)
 
 
 def recovered(call: Call[EffectSpec], key: str, state: EffectState | None, found: Found[Any]) -> Steps[None]:

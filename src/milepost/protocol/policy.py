@@ -11,6 +11,8 @@ from milepost.protocol.amounts import checked_duration, is_number, shown
 
 STARTS_MAX = 3
 """Starts of a step allowed without a policy before a person is asked (design §5)."""
+ATTEMPTS_MAX = 1000
+"""Starts a policy may allow."""
 RESUMES_MAX = 5
 """Resumes in a row that ran something and brought no checkpoint, before a person is asked."""
 KEY_MARGIN = timedelta(minutes=5)
@@ -42,8 +44,9 @@ class Retry:
         kinds = self.on if isinstance(self.on, tuple) else (self.on,)
         if not kinds or not all(isinstance(k, type) and issubclass(k, Exception) for k in kinds):
             raise BadOption(where="Retry(on=…)", reason=f"expected exception classes, found {self.on!r}")
-        if type(self.attempts) is not int or not 1 <= self.attempts <= 1000:
-            raise BadOption(where="Retry(attempts=…)", reason=f"expected 1 to 1000, found {shown(self.attempts)}")
+        if type(self.attempts) is not int or not 1 <= self.attempts <= ATTEMPTS_MAX:
+            reason = f"expected 1 to {ATTEMPTS_MAX}, found {shown(self.attempts)}"
+            raise BadOption(where="Retry(attempts=…)", reason=reason)
         if not is_number(self.factor, 1, FACTOR_MAX):
             reason = f"expected a number from 1 to {FACTOR_MAX}, found {shown(self.factor)}"
             raise BadOption(where="Retry(factor=…)", reason=reason)

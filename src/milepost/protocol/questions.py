@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from milepost.protocol.failure import cut
 from milepost.protocol.keep import beside
 from milepost.protocol.ops import Artifact, Ask
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.canonical import Json, canonical, digest
 from milepost.records.model import ERROR_SIZE_MAX, Choice, QuestionAsked, QuestionKind
+from milepost.records.shown import cut_to_size
 
 _STOP = Choice("stop", "End this run here. What was done stands; go on later with `milepost fork`.")
 
@@ -106,7 +106,7 @@ def ask(
         question_id="q-" + digest(canonical([*said, dict(about or {})]))[:ID_DIGITS],
         question_kind=kind.value,
         path=path,
-        sentence=cut(sentence, ERROR_SIZE_MAX),
+        sentence=cut_to_size(sentence, ERROR_SIZE_MAX),
         choices=tuple(choice for choice in CHOICES[kind] if choice.name not in without),
         evidence=kept.pointer if kept else None,
         about=dict(about or {}),
