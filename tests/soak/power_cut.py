@@ -42,7 +42,8 @@ class Recording:
 
     def shown(self, prefix: int) -> int:
         """Return the newest record that the run knew to be durable after so many calls: its witness says so."""
-        seen = [int(call.data.split()[1]) for call in self.calls[:prefix] if "/witness/" in call.path and call.data]
+        lines = [call.data for call in self.calls[:prefix] if "/witness/" in call.path and call.data.startswith(b"\n")]
+        seen = [int(line.split()[1]) for line in lines]
         return max(seen, default=0)
 
     def sent(self, prefix: int) -> Iterator[tuple[str, dict[str, str], bytes]]:

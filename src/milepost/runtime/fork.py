@@ -23,6 +23,7 @@ from milepost.records.rows import CancelRow, ClaimRow
 from milepost.records.seal import Sealer, key_name
 from milepost.records.times import format_time
 from milepost.runtime.clock import Clock
+from milepost.runtime.copies import copies_of
 from milepost.runtime.family import Family, is_empty
 from milepost.runtime.journal import Journal
 from milepost.runtime.keeping import Artifacts
@@ -73,10 +74,13 @@ def fork_run(
     Crash: the old run may be forked again, into the same new one or another; or the new one is there whole.
     """
     new_run_id = checked_name("run id", new_run_id)
-    _check_free(store, new_run_id, row_of(store, run_id).family)
+    family_name = row_of(store, run_id).family
+    _check_free(store, new_run_id, family_name)
     lease = take(store, run_id, clock, lease_s)
+    copies = copies_of(store, family_name, environ)
     try:
         opened = read_snapshot(store, run_id, seal_key, every_chain=True)
+        copies.take(lease, store.location)
         witness = witness_of(store.store_id, run_id, environ)
         is_behind = went_back(store, opened, witness) is not None
         trusted = _trusted(store, opened, step_path, is_behind)
@@ -94,6 +98,7 @@ def fork_run(
         raise LeaseTaken(run_id=run_id, token=lease.token) from error
     finally:
         store.release(lease)
+        copies.drop()
 
 
 def _check_free(store: Store, new_run_id: str, family: str) -> None:

@@ -34,6 +34,7 @@ from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun, RunOptions
 from milepost.runtime.children import agent_of
 from milepost.runtime.clock import Clock, SystemClock, moment
+from milepost.runtime.copies import copies_of
 from milepost.runtime.door import told
 from milepost.runtime.drive import drive
 from milepost.runtime.guarded import refuse_live, watch_over
@@ -309,6 +310,8 @@ def _opening(task: TaskSpec, lease: Lease, opened: Opened, taken: Taken, options
     witness = witness_of(store.store_id, lease.run_id, options.environ)
     journal = Journal(store, lease, opened, witness=witness, watch=options.watch)
     run = ActiveRun(run_id=lease.run_id, task=task, journal=journal, lease=lease, clock=clock, options=options)
+    taken.copies = copies = copies_of(store, opened.row.family, options.environ)
+    copies.take(lease, store.location)  # from here on no copy adds to what the witness saw
     world = world_of(task, opened, went_back(store, opened, witness), clock)
     taken.run = run
     KEEPER.add(run)

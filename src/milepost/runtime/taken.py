@@ -6,16 +6,18 @@ from contextlib import suppress
 
 from milepost.errors import LeaseLost, MilepostError, StoreUnavailable
 from milepost.runtime.active import ActiveRun
+from milepost.runtime.copies import CopyLock
 from milepost.runtime.leases import KEEPER
 from milepost.stores.contract import Lease, Store
 
 
 class Taken:
-    """A lease, and the run that goes on under it; each is noted here before anything else can raise."""
+    """A lease, what keeps copies of the store away, the run that goes on; each is noted before anything can raise."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.lease: Lease | None = None
+        self.copies: CopyLock | None = None
         self.run: ActiveRun | None = None
 
     def give_back(self) -> None:
@@ -30,6 +32,8 @@ class Taken:
         if self.lease is not None:
             with suppress(StoreUnavailable):  # it follows from what was told, and must not stand in its place
                 self.store.release(self.lease)
+        if self.copies is not None:
+            self.copies.drop()
         self.run = self.lease = None
 
 

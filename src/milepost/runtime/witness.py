@@ -126,8 +126,13 @@ def _line(name: bytes, seq: int, seal: bytes) -> bytes:
 
 def witness_of(store_id: str, run_id: str, environ: Mapping[str, str]) -> Witness:
     """Return the witness of a run on this machine; one that remembers nothing where there is no place for it."""
+    return Witness(file_of(store_id, environ), _name(run_id).encode("ascii"))
+
+
+def file_of(store_id: str, environ: Mapping[str, str]) -> str | None:
+    """Return the file of a store's witnesses, there or not; None where there is no place for one."""
     folder = _folder(environ)
-    return Witness(None if folder is None else f"{folder}/{_name(store_id)}", _name(run_id).encode("ascii"))
+    return None if folder is None else f"{folder}/{_name(store_id)}"
 
 
 def _name(of: str) -> str:
