@@ -99,7 +99,7 @@ def reopen(store: SqliteStore) -> None:
         say("parent", len(store.runs()))
         return
     link = store.path.with_name("link.sqlite")
-    os.link(store.path, link)
+    link.symlink_to(store.path)
     tries: list[tuple[Path, dict[str, bool]]] = [
         (store.path, {"create": False}),
         (store.path, {"create": True}),

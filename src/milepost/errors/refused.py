@@ -51,6 +51,18 @@ class StoreNotYours(RefusedError):
     hint = "If you trust its owner, say so: set MILEPOST_STORE to this file. Else set it to a file of your own."
 
 
+class StoreLinked(RefusedError):
+    code = "store-linked"
+    sentence = (
+        "{location}: {what} has {count} names (hard links); SQLite keeps a -wal for each name, and whoever opens it "
+        "under one may undo what was written under another"
+    )
+    hint = (
+        "Nothing was opened. `find / -xdev -samefile FILE` lists the other names; remove them: they are no backup, for "
+        "they change with it. To copy a store use `cp -a` while nothing has it open, or sqlite3's .backup."
+    )
+
+
 class RunUnknown(RefusedError):
     code = "run-unknown"
     sentence = "no run {run_id!r} in {location}"

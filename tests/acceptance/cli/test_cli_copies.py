@@ -110,6 +110,24 @@ def test_the_second_copy_is_refused_while_the_first_goes_on(place: Place, ending
     assert place.sent == (["0", "1"] if dies else ["0", "1", "2", "3"])
 
 
+def test_a_snapshot_by_hard_links_is_refused_to_who_only_looks(place: Place) -> None:
+    """And so is the store itself, until the snapshot is removed: to look was enough to roll it back."""
+    shell = place.shell
+    assert shell.run(*START, DIE_AT="2").status == -9
+    shutil.copytree(place.p, place.q, copy_function=os.link)
+    for folder in (place.q, place.p):
+        shell.folder = folder
+        for command in (("runs",), ("show", "one"), ("doctor",), ("resume", "one")):
+            refused = shell.run(*command)
+            assert (refused.status, refused.out) == (3, "")
+            assert "store-linked" in refused.err
+            assert "store.sqlite has 2 names (hard links)" in refused.err
+    shutil.rmtree(place.q)
+    shell.folder = place.p
+    assert shell.run("resume", "one").status == 0
+    assert place.sent == ["0", "1", "2", "3"]
+
+
 def test_a_run_that_begins_in_both_copies_begins_in_one(place: Place, endings: ExitStack) -> None:
     shell = place.shell
     assert shell.run("run", "plan.py", "count=0", "--run-id", "none").status == 0

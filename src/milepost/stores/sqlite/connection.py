@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
-from milepost.errors import StoreUnavailable
+from milepost.errors import StoreLinked, StoreUnavailable
 from milepost.stores.sqlite.faults import translated, unavailable
-from milepost.stores.sqlite.open_files import OPEN_FILES, WAL_LOST, FileId, file_id, forked, wal_lost
+from milepost.stores.sqlite.open_files import OPEN_FILES, WAL_LOST, file_id, forked, id_of, refuse_linked, wal_lost
 
 BUSY_S = 15.0
 """Seconds to wait for another process's transaction before a write fails."""
@@ -106,7 +106,8 @@ class Writer:
         self.turn = threading.Lock()  # held by whoever calls begin, commit and roll_back
         self._file = file_id(self.location)
         self._wal = f"{os.path.realpath(self.location)}-wal"
-        self._wal_file = _file_id_if_there(self._wal)
+        wal = _stat_if_there(self._wal)
+        self._wal_file = None if wal is None else id_of(wal)
         self._flushes = True
 
     def transaction(self, operation: str, work: Callable[[sqlite3.Connection], R], *, flushes: bool = True) -> R:
@@ -150,7 +151,7 @@ class Writer:
         self._flushes = True
 
     def commit(self) -> None:
-        """Commit, and see that the file and its WAL are still where readers look for them.
+        """Commit, and see that the file and its WAL are still where readers look for them, and there alone.
 
         When the WAL is not, nothing more is written here and the connection stays open: closing it would write what
         it still knows of the old WAL over what others have written since.
@@ -158,9 +159,12 @@ class Writer:
         Crash: all of the transaction or nothing. Raises: sqlite3.Error, OSError: cannot tell.
         """
         self.connection.execute("COMMIT")
-        if file_id(self.location) != self._file:
+        file, wal = os.stat(self.location), _stat_if_there(self._wal)
+        if id_of(file) != self._file:
             raise FileNotFoundError(2, "the file was replaced", self.location)
-        if _file_id_if_there(self._wal) != self._wal_file:
+        if file.st_nlink > 1 or (wal is not None and wal.st_nlink > 1):
+            _refuse_linked(self.location)
+        if (None if wal is None else id_of(wal)) != self._wal_file:
             OPEN_FILES.bar(self._file, wal_lost)
             self.connection = abandoned(self.connection, _wal_lost)
             raise _wal_lost()
@@ -184,11 +188,19 @@ class Writer:
             self.connection.close()
 
 
-def _file_id_if_there(path: str) -> FileId | None:
+def _stat_if_there(path: str) -> os.stat_result | None:
     try:
-        return file_id(path)
+        return os.stat(path)
     except FileNotFoundError:
         return None
+
+
+def _refuse_linked(location: str) -> None:
+    """Refuse to go on with a file that got another name. Raises: OSError."""
+    try:
+        refuse_linked(location)
+    except StoreLinked as error:
+        raise OSError(f"{error.what} got another name (a hard link), under which it must never be opened") from error
 
 
 def _wal_lost() -> sqlite3.Error:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import TypeAlias
 
-from milepost.errors import StoreUnavailable
+from milepost.errors import StoreLinked, StoreUnavailable
 
 FileId: TypeAlias = tuple[int, int]
 """Device and inode: as SQLite knows files, whatever their names."""
@@ -28,8 +29,27 @@ WAL_LOST = (
 
 def file_id(path: str | Path) -> FileId:
     """Return what a file is known by. Raises: OSError."""
-    found = os.stat(path)
+    return id_of(os.stat(path))
+
+
+def id_of(found: os.stat_result) -> FileId:
     return found.st_dev, found.st_ino
+
+
+def refuse_linked(location: str | Path) -> None:
+    """Refuse a store of which a file has another name: each name has a WAL of its own, and only one is right.
+
+    A file that is being made, or was when its maker died, has a `.new` name besides, which nobody opens.
+    Raises: StoreLinked, OSError.
+    """
+    real = Path(os.path.realpath(location))
+    for file in (real, *(Path(f"{real}{suffix}") for suffix in ("-wal", "-shm"))):
+        with suppress(FileNotFoundError):
+            if file.stat().st_nlink > 1:
+                making = sum(map(file.samefile, real.parent.glob(f"{escape(real.name)}.*.new")))  # before it is counted
+                count = file.stat().st_nlink - making
+                if count > 1:
+                    raise StoreLinked(location=location, what=file.name, count=count)
 
 
 class Use:

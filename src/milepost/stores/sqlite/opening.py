@@ -16,7 +16,7 @@ from milepost.artifacts.durable import make_folder, sync
 from milepost.errors import ForeignDatabase, StoreMissing, StoreTooNew, StoreUnavailable
 from milepost.stores.sqlite.connection import Connect, set_up
 from milepost.stores.sqlite.faults import translated
-from milepost.stores.sqlite.open_files import OPEN_FILES
+from milepost.stores.sqlite.open_files import OPEN_FILES, refuse_linked
 from milepost.stores.sqlite.queries import SQL
 
 APPLICATION_ID = 0x4D494C45
@@ -50,13 +50,15 @@ def prepare(path: Path, *, create: bool, connect: Connect) -> None:
     """See to it that there is a store at `path`, create one if asked.
 
     Crash: no store, or a whole one (and perhaps a `.new` file beside it, which `doctor` names).
-    Raises: StoreMissing, ForeignDatabase, StoreUnavailable.
+    Raises: StoreMissing, ForeignDatabase, StoreLinked, StoreUnavailable.
     """
     if not path.exists():
         if not create:
             raise StoreMissing(location=path)
         _create(path, connect)
     _refuse_foreign(path)
+    with translated(str(path), "open"):
+        refuse_linked(path)
     if create and (place := unwritable(path)) is not None:
         raise not_writable(path, "open", place)
 

@@ -54,7 +54,7 @@ class SqliteStore:
         read_only: open it for reading although it can be written: what a full disk leaves.
 
     Crash: a new store is there whole or not at all.
-    Raises: StoreMissing, StoreTooNew, ForeignDatabase, StoreUnavailable; nothing is changed then.
+    Raises: StoreMissing, StoreTooNew, ForeignDatabase, StoreLinked, StoreUnavailable; nothing is changed then.
     """
 
     def __init__(self, path: Path, *, create: bool, connect: Connect | None = None, read_only: bool = False) -> None:
