@@ -83,8 +83,8 @@ def command(
 
     `milepost inbox QUESTION` shows the choices, what each will do, and what it takes. What does not fit is refused
     and not recorded. Who answers is the account this runs under. Refused are the agent's name, a process of a run and
-    whatever is below it; one that was left behind under your account is taken for you. The run acts on the answer when
-    it is resumed, and as many have approved as must.
+    whatever is seen to be below it, or may be and is hidden by a container; one that was left behind under your account
+    is taken for you. The run acts on the answer when it is resumed, and as many have approved as must.
 
     \b
     Example:
@@ -103,14 +103,17 @@ def command(
         return _one(store, find_question(store, named[0]), said, as_json=as_json)
     if said.is_of_one:
         raise click.UsageError("--ref, --result and --request go with one QUESTION.")
-    return _several(store, _chosen(store, named, run_id, pattern, choice), said, as_json=as_json)
+    chosen = _chosen(store, named, run_id, pattern, choice)
+    if run_id is not None and not chosen and not as_json:
+        return _none_offers(store, run_id, choice)
+    return _several(store, chosen, said, as_json=as_json)
 
 
 def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str, choice: str) -> list[QuestionRow]:
     """Return the named questions, or those of a run about these calls that offer the choice.
 
     Those nobody has answered. Who declines hears of the others, too, and so does who finds none left: what comes too
-    late is refused, with the name of whoever decided, and kept.
+    late is refused, with the name of whoever decided, and kept; of what is long settled nobody hears while a run asks.
     """
     if run_id is None:
         return [find_question(store, question_id) for question_id in named]
@@ -122,11 +125,12 @@ def _chosen(store: Store, named: Sequence[str], run_id: str | None, pattern: str
     def fits(row: QuestionRow) -> bool:
         return bool(like.fullmatch(row.path)) and any(offered.name == choice for offered in asked(row).choices)
 
-    still = list(filter(fits, unanswered(store, run_id)))
+    unsettled = unanswered(store, run_id)
+    still = list(filter(fits, unsettled))
     if still and choice != "decline":
         return still
     ids = {row.question_id for row in still}
-    there = filter(fits, store.questions(run_id, closed=not still))
+    there = filter(fits, store.questions(run_id, closed=not unsettled))
     return [*still, *(row for row in there if row.question_id not in ids)]
 
 
@@ -221,11 +225,23 @@ def _several(store: Store, rows: Sequence[QuestionRow], said: Said, *, as_json: 
     return 0 if told.given and not told.refused else RefusedError.exit_status
 
 
+def _none_offers(store: Store, run_id: str, choice: str) -> int:
+    """Say what a run asks instead, and what may be chosen there."""
+    note(f"No question there offers {choice}: nothing is recorded.")
+    left = unanswered(store, run_id)
+    for row in left:
+        about = f" about {row.path}" if row.path else ""
+        choices = ", ".join(offered.name for offered in asked(row).choices)
+        note(f"{row.question_id} ({row.kind}{about}) offers {choices}.")
+    note(f"  → `milepost inbox {left[0].question_id}` shows it." if left else f"  → run {run_id} asks nothing now.")
+    return RefusedError.exit_status
+
+
 def _say(store: Store, told: Told, choice: str) -> None:
     for _, error in told.refused:
         note(f"{error.code}: {error}")
-    if not told.given and not told.refused:
-        note(f"No question there offers {choice}: nothing is recorded.")
+    for hint in dict.fromkeys(error.hint for _, error in told.refused):
+        note(f"  → {hint}")
     if not told.given:
         return
     stands = [f"{counted(len(told.given), 'question')} answered {choice}"]

@@ -32,9 +32,12 @@ def me(clock: Clock) -> Holder:
     return Holder(platform.node(), _boot_id(), os.getpid(), format_time(clock.now()))
 
 
-def is_on_this_machine(holder: Holder) -> bool:
-    """Say whether a holder runs, or ran, under the kernel that runs here: its process number means something."""
-    return (holder.host, holder.boot_id) == (platform.node(), _boot_id())
+def is_on_this_machine(holder: Holder, *, renamed: bool = False) -> bool:
+    """Say whether a holder runs, or ran, under the kernel that runs here: its process number means something.
+
+    `renamed`: this process is told another host name than the machine's, which then says nothing.
+    """
+    return holder.boot_id == _boot_id() and (renamed or holder.host == platform.node())
 
 
 def _boot_id() -> str:

@@ -57,7 +57,8 @@ class Opened:
 def row_of_new(new: NewRun) -> RunRow:
     """Return the row of a run that was created just now, as the store would."""
     progress, head = Progress(RunStatus.RUNNING, new.at), Head(0, b"")
-    return RunRow(new.run_id, new.task, new.family, new.seal_name, new.at, progress, head, held=None)
+    about = (new.run_id, new.task, new.family, new.seal_name, new.at)
+    return RunRow(*about, progress, head, held=None, taken_at=new.holder.since)
 
 
 def row_of(store: Store, run_id: str) -> RunRow:

@@ -161,6 +161,7 @@ class RunRow:
     held: Held | None  # the newest lease not released; its holder may be dead
     cancel: CancelRow | None = None
     shadow: bool = False
+    taken_at: str = ""  # when its newest lease began (UTC ISO), given back or not
 
 
 @frozen

@@ -114,7 +114,7 @@ class MemoryStore:
             progress = Progress(RunStatus.RUNNING, run.at)
             held = Held(run.run_id, 1, run.holder, 0, run.at)
             about = (run.run_id, run.task, run.family, run.seal_name, run.at)
-            row = RunRow(*about, progress, Head(0, b""), held, shadow=run.shadow)
+            row = RunRow(*about, progress, Head(0, b""), held, shadow=run.shadow, taken_at=run.holder.since)
             self._runs[run.run_id] = _Run(row)
             return Lease(run.run_id, 1, run.holder)
 
@@ -151,7 +151,8 @@ class MemoryStore:
             if held and not (still and (still.token, still.beat) == (held.token, held.beat)):
                 return held
             run.token += 1
-            run.row = replace(run.row, held=Held(run_id, run.token, holder, 0, holder.since))
+            held = Held(run_id, run.token, holder, 0, holder.since)
+            run.row = replace(run.row, held=held, taken_at=holder.since)
             return Lease(run_id, run.token, holder)
 
     def renew(self, lease: Lease, at: str) -> bool:

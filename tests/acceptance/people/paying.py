@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -126,6 +127,8 @@ def try_to_allow(how: str) -> None:
         thread.start()
         thread.join()
         said = told[0]
+    elif how.startswith("below "):
+        said = by_command(bare, *shlex.split(how.removeprefix("below ")))
     else:
         said = ways[how]()
     TRIES.write_text(said, encoding="utf-8")

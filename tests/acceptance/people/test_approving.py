@@ -204,11 +204,28 @@ def test_several_are_answered_at_once_all_some_or_none(office: Shell) -> None:
     assert len(office.run("inbox", "--json").json["questions"]) == 3
     missed = office.run("answer", "--run", "s", "--path", "post*", "approve")
     assert (missed.status, "No question there offers approve" in missed.err) == (3, True)
+    assert missed.err.count("(approval about order[") == 3
+    assert "offers approve, edit, decline" in missed.err
+    assert "milepost inbox q-" in missed.err
     declined = office.run("answer", "--run", "s", "--path", "order[gold]", "decline", "--json").json
     assert [len(declined["given"]), len(declined["refused"])] == [1, 0]
     assert "2 questions answered approve" in office.run("answer", "--run", "s", "--path", "order*", "approve").err
     ended = office.run("resume", "s", "--json")
     assert ended.json["result"] == ["ordered tea", "left out", "ordered salt"]
+
+
+def test_who_answers_a_run_hears_of_what_it_asks_not_of_what_is_long_settled(office: Shell) -> None:
+    asks(office)
+    assert office.run("answer", "--run", "r", "approve").status == 0
+    plan = office.folder / "paying.py"
+    plan.write_text(plan.read_text("utf-8").replace('pay("ada", amount)', 'pay("robert", amount)'), encoding="utf-8")
+    assert office.run("resume", "r").status == 4
+    missed = office.run("answer", "--run", "r", "redo")
+    assert (missed.status, "No question there offers redo" in missed.err) == (3, True)
+    (told,) = [line for line in missed.err.splitlines() if line.startswith("q-")]
+    assert (office.question() in told, " offers " in told) == (True, True), missed.err
+    late = office.run("answer", "--run", "r", "approve")
+    assert "already-answered" not in late.err
 
 
 def test_a_batch_says_which_were_refused(office: Shell) -> None:

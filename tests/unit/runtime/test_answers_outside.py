@@ -17,7 +17,9 @@ from milepost.errors import AnswerRefused, ApprovalNeeded, CorruptRecord
 from milepost.notify.channels import Channel
 from milepost.notify.message import trial_message
 from milepost.notify.sending import send
-from milepost.runtime import children
+from milepost.runtime import ancestors, children, entitled
+from milepost.runtime.leases import me
+from milepost.stores.contract import NewRun
 from milepost.stores.memory import MemoryStore
 
 
@@ -67,6 +69,54 @@ def test_a_mark_is_seen_from_other_processes_and_ends_with_the_process(agents: N
     children.mark()
     assert children.shows_a_mark(os.getpid())
     assert not children.shows_a_mark(2**22 + 1)  # no process has such a number
+
+
+def test_where_it_cannot_be_told_who_is_above_nobody_answers(asking: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with something else mounted over /proc, or with one that hides what others run."""
+    monkeypatch.setattr(ancestors, "_shows_this_process", lambda: False)
+    with pytest.raises(AnswerRefused, match="cannot be told") as refused:
+        says(asking, ADA, "approve")
+    assert "Answer from a shell of the machine itself" in refused.value.hint
+
+
+@pytest.fixture
+def contained(asking: Desk, agents: None, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A desk in a container that is older than its runs."""
+    monkeypatch.setattr(entitled, "in_own", lambda namespace: namespace == "pid")
+    monkeypatch.setattr(entitled, "began_before", lambda pid, at: pid == 1)
+    return asking
+
+
+def test_a_person_in_a_container_that_is_older_than_the_run_answers(contained: Desk) -> None:
+    assert says(contained, ADA, "approve").choice == "approve"
+
+
+def test_in_a_container_that_the_run_may_have_begun_nobody_answers(
+    contained: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entitled, "began_before", lambda pid, at: False)
+    with pytest.raises(AnswerRefused, match="began after run r was taken last"):
+        says(contained, ADA, "approve")
+
+
+@pytest.mark.parametrize("host", ["", "another name of this machine"])
+def test_in_a_container_nobody_answers_while_a_run_is_held_outside_of_it(contained: Desk, host: str) -> None:
+    """It may be above; whatever it calls itself."""
+    holder = replace(me(contained.clock), pid=2**22 + 1)
+    holder = replace(holder, host=host or holder.host)
+    lease = contained.store.create_run(NewRun("agents", "scheming", "agents", None, holder.since, holder))
+    assert lease is not None
+    with pytest.raises(AnswerRefused, match="run agents is held outside of this container"):
+        says(contained, ADA, "approve")
+    contained.store.release(lease)
+    assert says(contained, ADA, "approve").choice == "approve"
+
+
+def test_when_a_process_began_is_told_of_those_that_live_here() -> None:
+    assert ancestors.began_before(os.getpid(), "2999-01-01T00:00:00+00:00")
+    assert not ancestors.began_before(os.getpid(), "2001-01-01T00:00:00+00:00")
+    assert not ancestors.began_before(2**22 + 1, "2999-01-01T00:00:00+00:00")  # no process has such a number
+    assert not ancestors.began_before(os.getpid(), "no time")
 
 
 def test_a_question_that_the_inbox_shows_in_other_words_takes_no_answer(asking: Desk) -> None:

@@ -42,6 +42,7 @@ def run_row(row: tuple[Any, ...]) -> RunRow:
         held=None if released else Held(run_id, token, Holder(host, boot_id, pid, since), beat, beat_at),
         cancel=None if cancel_at is None else CancelRow(run_id, cancel_by, cancel_at, cancel_note, cancel_seal),
         shadow=bool(shadow),
+        taken_at=since,
     )
 
 
