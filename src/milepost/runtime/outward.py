@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 SOCKETS = frozenset(["socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"])
+SYSLOG = "syslog.syslog"
 NAMES = frozenset(["socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"])
 PROCESSES = frozenset(
     ["subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"]
@@ -42,7 +43,7 @@ SILENT = tuple(name for name in ("mknod", "mkfifo") if hasattr(os, name))
 """Functions of `os` that Python has no event for."""
 DATABASE = "sqlite3.connect"
 INTERPRETER = "cpython.PyInterpreterState_New"
-EVENTS = frozenset([*SOCKETS, *NAMES, *PROCESSES, *CHANGES, "open", DATABASE, INTERPRETER])
+EVENTS = frozenset([*SOCKETS, SYSLOG, *NAMES, *PROCESSES, *CHANGES, "open", DATABASE, INTERPRETER])
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _EXAMPLES = str(Path(_OURS, "examples"))
@@ -93,6 +94,8 @@ def deeds(event: str, args: tuple[Any, ...]) -> Iterator[Deed]:
         yield from _connected(args[0])
     elif event in SOCKETS:
         yield from _reached(args)
+    elif event == SYSLOG:
+        yield Deed("socket", "syslog", "/dev/log")
     elif event in NAMES:
         yield from _looked_up(args)
     elif event in PROCESSES:
@@ -135,7 +138,10 @@ def _opened(path: Any, mode: str | None, flags: int) -> Iterator[Deed]:
 def _changed(event: str, args: tuple[Any, ...]) -> Iterator[Deed]:
     for at, folder_at in CHANGES[event]:
         folder = args[folder_at] if folder_at is not None and folder_at < len(args) else None
-        place = _place(args[at], folder if isinstance(folder, int) and folder >= 0 else None)
+        path = args[at]
+        if isinstance(path, int) and event != "os.truncate":  # what that needs was told when it was opened to write
+            path = _named_by(path)
+        place = _place(path, folder if isinstance(folder, int) and folder >= 0 else None)
         if place is not None:
             yield Deed("file", place, place)
 
@@ -162,6 +168,15 @@ def _written_by_address(address: str) -> list[str]:
         return []
     named = [address] if os.path.isdir(os.path.dirname(address) or ".") else []
     return named if modes == ["ro"] else [*named, path]  # of several modes none is trusted
+
+
+def _named_by(descriptor: int) -> str | None:
+    """Return the path of the file that is open as a descriptor, None when it has no name. Linux; elsewhere None."""
+    try:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        return name if name.startswith("/") and os.fstat(descriptor).st_nlink else None
+    except OSError:
+        return None
 
 
 def _place(path: Any, folder: int | None) -> str | None:
