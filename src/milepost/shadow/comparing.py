@@ -130,10 +130,13 @@ def _names(writes: Sequence[Write]) -> list[str]:
 
 
 def one_sided(lines: Sequence[Line]) -> tuple[list[str], list[str]]:
-    """Return the fields that some write of the run has and what it was compared with has not, and the reverse."""
-    both = [(line.would.fields.keys(), line.did.fields.keys()) for line in lines if line.would and line.did]
-    only_here = {name for would, did in both for name in would - did}
-    only_there = {name for would, did in both for name in did - would}
+    """Return the fields that some write of the run has and what it was compared with has not, and the reverse.
+
+    A cell of a file that is empty says nothing: its column is there for the rows of another effect.
+    """
+    both = [(line.would.fields, line.did.fields) for line in lines if line.would and line.did]
+    only_here = {name for would, did in both for name in would.keys() - did.keys()}
+    only_there = {name for would, did in both for name in did.keys() - would.keys() if _text(did[name])}
     return sorted(only_here), sorted(only_there)
 
 

@@ -59,6 +59,17 @@ def test_a_field_that_only_one_side_has_is_named_and_not_judged() -> None:
     assert one_sided(lines) == (["ours"], ["theirs"])
 
 
+def test_empty_cells_of_another_effects_rows_are_no_fields_that_were_not_compared() -> None:
+    ours = [Write({"keep": 1}, "apply", "", "apply"), Write({"text": "done"}, "mail", "", "mail")]
+    theirs = [
+        Write({"keep": "1", "text": "", "by": ""}, "apply"),
+        Write({"keep": "", "text": "done", "by": "ann"}, "mail"),
+    ]
+    assert one_sided(compare(ours, theirs, ["keep"])) == ([], ["by"])
+    theirs = [Write({"keep": ""}, "apply")]
+    assert [line.stands for line in compare(ours[:1], theirs, ["text"])] == [Stands.DIFFERENT]
+
+
 def test_equal_keys_are_matched_one_by_one() -> None:
     lines = compare([would("x", a=1), would("x", a=1)], [did("x", a=1)], ["invoice_number"])
     assert [line.stands for line in lines] == [Stands.AGREED, Stands.EXTRA]
