@@ -82,7 +82,10 @@ def matching_fields(would: Sequence[Write], did: Sequence[Write]) -> list[str]:
     if len(holding) == 1:
         return holding
     found = ", ".join(holding or shared) or "no field is on both sides"
-    raise MisuseError(reason=f"which fields name one write? Name them with --on; on both sides: {found}")
+    raise MisuseError(
+        reason="which fields name one write? Name them with --on (rows of an effect that has none of these fields are "
+        f"matched by their effect alone); on both sides: {found}"
+    )
 
 
 def as_named(did: Sequence[Write], would: Sequence[Write]) -> list[Write]:
