@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -129,6 +132,25 @@ def test_the_ledger_outlives_its_process(tmp_path: Path) -> None:
         Client(address, tmp_path).send(Character.NEITHER)
     with running(tmp_path / "ledger.sqlite", tmp_path) as address:
         assert Client(address, tmp_path).count() == 1
+
+
+DRILL = """
+import sys
+from pathlib import Path
+from milepost.drill.provider import running
+with running(Path("ledger.sqlite"), Path()) as address:
+    print(address.rpartition(":")[2], flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_it_ends_with_a_drill_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DRILL]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as drill:
+        assert drill.stdout is not None
+        with socket.create_connection(("127.0.0.1", int(drill.stdout.readline())), timeout=30) as connection:
+            drill.kill()
+            assert connection.recv(1) == b""
 
 
 def test_an_unknown_character_is_refused(client: Client) -> None:

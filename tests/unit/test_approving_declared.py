@@ -57,6 +57,21 @@ def test_people_without_an_approval_are_a_mistake(options: dict[str, Any]) -> No
         step(**options)(pay)
 
 
+@pytest.mark.parametrize(
+    ("approvers", "words"),
+    [
+        (("a@b",), "2 of a@b (never enough, unless one of them is a group)"),
+        (("a@b", "A@c"), "2 of a@b, A@c (never enough, unless one of them is a group)"),
+        (("a@b", "c@b"), "2 of a@b, c@b"),
+        (("a@b", "finance"), "2 of a@b, finance"),
+    ],
+)
+def test_it_says_when_those_named_are_too_few(approvers: tuple[str, ...], words: str) -> None:
+    found = approving("effect pay", ARGUMENTS, approve="before", approvers=approvers, approvals=2)
+    assert found is not None
+    assert found.in_words() == words
+
+
 def test_an_effect_has_no_output_to_review() -> None:
     def send(key: Key) -> None:
         """Send it."""

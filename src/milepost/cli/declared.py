@@ -50,7 +50,8 @@ def live_after(task: TaskSpec) -> str:
     """Say what a task asks for before it runs live; empty when nothing."""
     if not task.shadow_first:
         return ""
-    return f"{counted(task.shadow_first, 'shadow run')} that agree to {task.agreement:.2%}, and a promotion"
+    agree = "agrees" if task.shadow_first == 1 else "agree"
+    return f"{counted(task.shadow_first, 'shadow run')} that {agree} to {task.agreement:.2%}, and a promotion"
 
 
 def _input(parameter: inspect.Parameter, hint: Any) -> str:

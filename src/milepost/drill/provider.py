@@ -1,6 +1,7 @@
 """A test provider: a process of its own with a durable ledger, in every character that providers come in.
 
-It outlives every kill of the task. `MILEPOST_DRILL_PROVIDER` is its address in one world of a drill; below it:
+It outlives every kill of the task, and ends with the drill, however that ends. `MILEPOST_DRILL_PROVIDER` is its
+address in one world of a drill; below it:
 `POST /CHARACTER` with an `Idempotency-Key` header and a JSON body applies, `GET /CHARACTER/KEY` looks up (200 or 404),
 `GET /ledger` lists what was applied, `POST /order` with {"next": ["busy", "lost", "silent"]} befalls the next calls.
 """
@@ -175,7 +176,9 @@ def running(database: Path, worlds: Path) -> Iterator[str]:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(place or os.getcwd() for place in sys.path)}
     with (
         database.with_suffix(".requests").open("wb") as requests,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=requests, text=True, env=environ) as process,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=requests, text=True, env=environ
+        ) as process,
     ):
         assert process.stdout is not None
         try:
@@ -191,11 +194,15 @@ def running(database: Path, worlds: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Serve DATABASE for the worlds below a folder; print the port."""
+    """Serve DATABASE for the worlds below a folder; print the port. It ends with whoever started it, however that went.
+
+    Its input is a pipe of theirs: nobody writes, and the kernel closes it.
+    """
     Handler.ledger, Handler.worlds = Ledger(Path(sys.argv[1])), Path(sys.argv[2])
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)  # noqa: T201 – whoever started it reads it
-    server.serve_forever()
+    sys.stdin.buffer.read()
 
 
 if __name__ == "__main__":

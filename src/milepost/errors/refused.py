@@ -121,7 +121,7 @@ class NotPromoted(RefusedError):
     sentence = "task {task} may not run live yet: {missing}"
     hint = (
         "Start it with --shadow, compare with `milepost shadow report RUN --against … --keep`, "
-        "then `milepost promote TASK`."
+        "then `milepost promote FILE.py:TASK`."
     )
 
 

@@ -16,6 +16,7 @@ from milepost.protocol.amounts import checked_duration, shown
 from milepost.protocol.failure import kept_text
 from milepost.records.arguments import ArgumentsCodec
 from milepost.records.frozen import frozen
+from milepost.records.identity import Identity
 from milepost.records.shown import cut_to_size
 
 Summary = str | Callable[..., str]
@@ -40,7 +41,13 @@ class Approving:
         """Say it in a line: `2 of finance, ana@host; each holds 1 day`."""
         who = ", ".join(self.approvers) or "anybody but the agent"
         held = "" if self.expires is None else f"; each holds {str(self.expires).removesuffix(', 0:00:00')}"
-        return f"{self.needed} of {who}{held}"
+        return f"{self.needed} of {who}{self._too_few()}{held}"
+
+    def _too_few(self) -> str:
+        """Say when those named cannot be enough. A name with an @ is a person's, as far as anybody can tell."""
+        people = {Identity(name).user.casefold() for name in self.approvers if "@" in name}
+        all_are = self.approvers and all("@" in name for name in self.approvers)
+        return " (never enough, unless one of them is a group)" if all_are and len(people) < self.needed else ""
 
     @staticmethod
     def recorded(about: Mapping[str, Any]) -> Approving:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from milepost.errors import MilepostError
+from milepost.errors import MilepostError, NotDecodable
 from milepost.protocol.call import Call
 from milepost.protocol.keys import Key
 from milepost.protocol.ops import Load, Observe, Steps
@@ -97,6 +97,8 @@ def as_edited(spec: EffectSpec, item_key: str | None, bound: Mapping[str, Any], 
     try:
         found = {**bound, **spec.arguments.decode(arguments)}
         encoded = spec.arguments.round_trip(found)
+    except NotDecodable as error:
+        return f"at {error.path}: expected {error.expected}, found {error.found}"
     except MilepostError as error:
         return str(error)
     is_whole = bound.keys() >= set(spec.arguments.parameters)

@@ -6,6 +6,7 @@ import enum
 import functools
 import io
 import ipaddress
+import json
 import math
 import re
 import uuid
@@ -260,6 +261,20 @@ def test_a_value_comes_back_as_the_same_class_and_value(annotation: Any, value: 
     assert decoded == value
     assert codec.encode(decoded) == data == codec.encode(value)
     assert codec.decode(data) == value
+
+
+@pytest.mark.parametrize("text", [" 1 ", "1_0", "\u0661", "+1", ".5", "1e2", "NaN", "sNaN", "one", ""])
+def test_a_decimal_is_read_as_it_is_written_and_no_other_way(text: str) -> None:
+    """What a person gives is what another one sees in the request, and approves."""
+    with pytest.raises(NotDecodable, match="Decimal"):
+        Codec[Any](Decimal, where="here").decode(json.dumps(text).encode())
+
+
+def test_who_names_no_member_of_an_enum_hears_their_names() -> None:
+    with pytest.raises(NotDecodable) as caught:
+        Codec[Any](Colour, where="here").decode(b'"PINK"')
+    assert caught.value.expected.endswith("Colour (RED, BLUE)")
+    assert "PINK" in caught.value.found
 
 
 BAD: list[tuple[Any, Any, str, str]] = [

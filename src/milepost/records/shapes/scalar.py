@@ -25,6 +25,8 @@ from milepost.records.shapes import ANY_KIND, OBJECT, TEXT, UNTYPED, Shape
 
 _DURATION = re.compile(r"(-?)PT(\d+)(?:\.(\d{6}))?S")
 _MICROSECONDS = 1_000_000
+_LISTED_MAX = 12
+"""Members of an Enum that are named to whoever gave none of them."""
 
 
 def untyped() -> Shape:
@@ -89,6 +91,14 @@ def _decimal_text(value: Decimal) -> str:
     if not value.is_finite():
         raise Mismatch("a finite Decimal", str(value))
     return str(value)
+
+
+def _decimal(text: str) -> Decimal:
+    """Read a Decimal written as Python writes it: what comes back is the same text. Raises: ValueError, Mismatch."""
+    value = Decimal(text)
+    if _decimal_text(value) != text:
+        raise ValueError(text)
+    return value
 
 
 def _moment_text(value: datetime | time) -> str:
@@ -159,7 +169,7 @@ SCALARS: dict[object, Callable[[], Shape]] = {
     str: _str,
     bytes: partial(_as_text, bytes, _base64_text, _from_base64, is_raw=True),
     bytearray: partial(_as_text, bytearray, _base64_text, lambda t: bytearray(_from_base64(t)), immutable=False),
-    Decimal: partial(_as_text, Decimal, _decimal_text, Decimal),
+    Decimal: partial(_as_text, Decimal, _decimal_text, _decimal),
     datetime: partial(_as_text, datetime, _moment_text, datetime.fromisoformat),
     date: partial(_as_text, date, date.isoformat, date.fromisoformat),
     time: partial(_as_text, time, _moment_text, time.fromisoformat),
@@ -184,6 +194,7 @@ def enum_shape(cls: type[enum.Enum]) -> Shape:
     name = class_name(cls)
     is_flag = issubclass(cls, enum.Flag)
     kind = int if is_flag else str
+    member = f"a member of {name}" if is_flag else f"a member of {name} ({_listed([*cls.__members__])})"
 
     def dump(value: Any, walk: Walk) -> Json:
         if type(value) is not cls:
@@ -192,13 +203,18 @@ def enum_shape(cls: type[enum.Enum]) -> Shape:
 
     def load(value: Json) -> Any:
         if type(value) is not kind:
-            raise Mismatch.of(value, f"a member of {name}")
+            raise Mismatch.of(value, member)
         try:
             return cls(value) if is_flag else cls[str(value)]
         except (KeyError, ValueError):
-            raise Mismatch(f"a member of {name}", f"{value!r:.60}, which it does not have") from None
+            raise Mismatch(member, f"{value!r:.60}, which it does not have") from None
 
     return Shape(name, frozenset((cls,)), frozenset((kind,)), dump, load, immutable=True)
+
+
+def _listed(names: list[str]) -> str:
+    more = "" if len(names) <= _LISTED_MAX else f", and {len(names) - _LISTED_MAX} more"
+    return ", ".join(names[:_LISTED_MAX]) + more
 
 
 def literal_shape(values: tuple[Any, ...], parts: list[Shape]) -> Shape:
