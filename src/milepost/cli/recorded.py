@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from milepost.cli.load import AnyTask, load_task
 from milepost.cli.output import note, say_result
-from milepost.cli.whereabouts import go_to
 from milepost.errors import RunUnstarted
 from milepost.records.model import RunStarted
 from milepost.runtime.keeping import Artifacts
@@ -12,6 +13,7 @@ from milepost.runtime.opening import Opened
 from milepost.stores.contract import Store
 from milepost.views.checkpoint import result_data
 from milepost.views.opened import read_trusted
+from milepost.views.whereabouts import whereabouts
 
 
 def recorded_task(store: Store, opened: Opened, *, named: str | None = None) -> AnyTask:
@@ -28,8 +30,12 @@ def recorded_task(store: Store, opened: Opened, *, named: str | None = None) -> 
 
 
 def started_task(started: RunStarted, store: Store, run_id: str, *, named: str | None = None) -> AnyTask:
-    """Go to the folder a run was started in, or to where it was moved, and import its task. Raises: UnknownTask."""
-    return load_task(go_to(started, store.location, run_id, named=named))
+    """Go to the folder a run was started in, or where that is now, say so, import its task. Raises: UnknownTask."""
+    where = whereabouts(started, store.location, run_id, named=named)
+    for text in where.said:
+        note(text)
+    os.chdir(where.folder)
+    return load_task(where.target)
 
 
 def tell_result(store: Store, run_id: str, *, as_json: bool) -> int:

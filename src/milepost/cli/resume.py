@@ -38,9 +38,9 @@ def command(
     """Go on with a run where it stood: nothing that was done is repeated, nothing is skipped.
 
     Without RUN it resumes the only run that is unfinished. It works in the folder the run was started in, with the
-    task it was started with; if the project was moved with its store, in the folder it is in now. --all goes through
-    the runs one after another and exits with the first status that is not 0. --check exits with 0 when a resume would
-    go on, 3 when it would be refused, 4 when it would ask.
+    task it was started with; if the project was moved or copied with its store, in the folder it is in now. --all goes
+    through the runs one after another and exits with the first status that is not 0. --check exits with 0 when a resume
+    would go on, 3 when it would be refused, 4 when it would ask.
 
     \b
     Example:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,60 @@ def test_a_task_that_is_nowhere_is_named_by_the_hint_s_command(shell: Shell, pro
     assert "The folder of the run" not in ended.err
     shell.folder = after / "data"
     assert shell.run("resume", "one", "--task", "../renamed.py:moved").out == "figures\n"
+
+
+def copied(shell: Shell, project: Path) -> Path:
+    """Copy the project, with another plan than the original has by then; stand in the copy."""
+    copy = project.with_name("copy")
+    shutil.copytree(project, copy)
+    for folder in (project, copy):
+        text = PLAN.replace("return text", f'Path("ended.txt").write_text("{folder.name}"); return text')
+        (folder / "plan.py").write_text(text, encoding="utf-8")
+    shell.folder = copy
+    return copy
+
+
+def ended_in(top: Path) -> dict[str, str]:
+    """Return the folders in which the run ended, each with the plan that it followed."""
+    return {str(path.parent.relative_to(top)): path.read_text(encoding="utf-8") for path in top.rglob("ended.txt")}
+
+
+@pytest.mark.parametrize("words", [(), ("--task", "plan.py:moved")])
+def test_a_copied_project_goes_on_in_the_copy(shell: Shell, project: Path, words: tuple[str, ...]) -> None:
+    """What lies beside the store that was found is meant, although the original is still there; and that is said."""
+    copy = copied(shell, project)
+    assert str(copy / "data") in shell.run("resume", "one", *words, "--check").err
+    ended = shell.run("resume", "one", *words)
+    assert (ended.status, ended.out) == (0, "figures\n"), ended.err
+    assert f"with another copy of its store; going on in {copy / 'data'}" in ended.err
+    assert ended_in(project.parent) == {"copy/data": "copy"}
+
+
+def test_a_copy_whose_original_has_no_store_any_more_goes_on_in_the_copy(shell: Shell, project: Path) -> None:
+    copied(shell, project)
+    shutil.rmtree(project / ".milepost")
+    assert shell.run("resume", "one").status == 0
+    assert ended_in(project.parent) == {"copy/data": "copy"}
+
+
+def test_a_store_that_is_named_goes_on_in_the_recorded_folder(shell: Shell, project: Path) -> None:
+    """It may lie anywhere. So may one that lay beside nothing of the run."""
+    copy = copied(shell, project)
+    shell.folder = project
+    ended = shell.run("resume", "one", MILEPOST_STORE=str(copy / ".milepost" / "store.sqlite"))
+    assert (ended.status, "copy of its store" in ended.err) == (0, False)
+    assert ended_in(project.parent) == {"before/data": "before"}
+
+
+def test_a_store_alone_that_was_copied_asks_where_the_task_is(shell: Shell, project: Path) -> None:
+    """To run the original's file beside the copy would be neither of both."""
+    copy = copied(shell, project)
+    (copy / "plan.py").unlink()
+    refused = shell.run("resume", "one")
+    assert refused.status == 2
+    assert f"its file was not copied with the store: there is no {copy / 'plan.py'}" in refused.err
+    assert "`milepost resume one --task FILE.py:moved`" in refused.err
+    assert ended_in(project.parent) == {}
 
 
 def test_all_takes_no_task(shell: Shell, project: Path) -> None:

@@ -6,14 +6,14 @@ Only targets that a trusted journal names are loaded, never one from a link.
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from milepost.console.pages.asked import Asked
 from milepost.console.wiring import Console
-from milepost.errors import RunUnstarted
+from milepost.errors import RunUnstarted, UnknownTask
 from milepost.runtime.opening import Opened
 from milepost.runtime.standing import all_runs
+from milepost.views.whereabouts import whereabouts
 
 RUNS_MAX = 1000
 """Newest runs whose tasks are offered."""
@@ -47,7 +47,11 @@ def _role(console: Console, opened: Opened) -> dict[str, Any]:
     started = opened.snapshot.started
     if started is None:
         raise RunUnstarted(run_id=opened.row.run_id, location=console.store.location)
-    said = console.children.role(started.target, Path(started.folder))
+    try:
+        where = whereabouts(started, console.store.location, opened.row.run_id)
+    except UnknownTask as error:
+        return {"trouble": str(error)}
+    said = console.children.role(where.target, where.folder)
     if said.trouble:
         return {"trouble": said.trouble}
     return {"role": said.value}
