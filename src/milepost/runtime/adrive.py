@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, cast
 
-from milepost.errors import Declined, LeaseLost, Signal, StepFailed, StoreUnavailable
+from milepost.errors import LeaseLost, MilepostError, Signal, StoreUnavailable
 from milepost.protocol.keys import Key
 from milepost.protocol.landing import landed_late
 from milepost.protocol.ops import (
@@ -74,8 +74,8 @@ async def drive_call_async(call: RuntimeCall) -> Any:
     except Signal as raised:
         scope.signal(raised)
         raise
-    except (StepFailed, Declined):
-        scope.failed(call)
+    except MilepostError as error:
+        scope.failed(call, error)
         raise
     finally:
         if call.given_up is None:
@@ -259,10 +259,14 @@ async def _run_here(
     finally:
         current.reset(token)
         left(scope)
-    if scope.unbegun():
+    if scope.unbegun() or scope.is_beginning():
         await _tasks_begun(scope)
+    if scope.unheard is not None:
+        await scope.unheard.arrive()
     while not scope.end():
         await scope.run.bell.wait_async(scope.is_quiet)
+        if scope.unheard is not None:
+            await scope.unheard.arrive()
     return bodies.ended(scope, value, error, began)
 
 
@@ -271,7 +275,8 @@ async def _tasks_begun(scope: Scope) -> None:
     waiting = True
     while waiting:
         await asyncio.sleep(0)
-        waiting = not {task.get_coro() for task in asyncio.all_tasks()}.isdisjoint(scope.unbegun().values())
+        held = not {task.get_coro() for task in asyncio.all_tasks()}.isdisjoint(scope.unbegun().values())
+        waiting = held or scope.is_beginning()
 
 
 async def _run_in_thread(call: RuntimeCall, work: Callable[[], Ended | None]) -> Ended | None:

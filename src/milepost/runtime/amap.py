@@ -25,7 +25,6 @@ async def mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
     """Carry out calls on the running loop. A TaskGroup that gives up lets running items finish, too."""
     if not calls:
         return []
-    calls[0].scope.begun(name_of(calls))
     errors: list[BaseException] = []
 
     def cancel(task: asyncio.Task[Any], passed_on: bool) -> None:
@@ -41,8 +40,10 @@ async def mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
 async def _each(calls: list[RuntimeCall], concurrency: int, errors: list[BaseException]) -> list[Any]:
     results: list[Any] = [None] * len(calls)
     waiting = iter(range(len(calls)))
+    scope, name = calls[0].scope, name_of(calls)
 
     async def work() -> None:
+        scope.begun(name)  # an item is under way from here on: the body waits for that
         for index in waiting:
             if errors:
                 return
@@ -55,6 +56,7 @@ async def _each(calls: list[RuntimeCall], concurrency: int, errors: list[BaseExc
 
     with suppress(asyncio.CancelledError):  # it is among the errors, with what the items made of it
         for call in calls if asks_ahead(calls) else ():
+            scope.begun(name)
             await drive_ahead_async(call)
         await asyncio.gather(*(work() for _ in range(min(concurrency, len(calls)))))
     return results

@@ -105,6 +105,8 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
     elif isinstance(error, BaseExceptionGroup):
         error = signal_in(error) or error
     error = error or scope.forgotten()
+    if error is None and scope.unheard is not None:
+        error = scope.unheard.take()
     uncalled: Sequence[str] = ()
     if error is None:
         scope.note_caught()

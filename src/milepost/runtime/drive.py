@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from milepost.errors import Declined, Signal, StepFailed
+from milepost.errors import MilepostError, Signal
 from milepost.protocol.effect import effect, effect_ahead
 from milepost.protocol.ops import Op, Steps, Within
 from milepost.protocol.pause import pause
@@ -53,8 +53,8 @@ def drive_call(call: RuntimeCall) -> Any:
     except Signal as raised:
         scope.signal(raised)
         raise
-    except (StepFailed, Declined):
-        scope.failed(call)
+    except MilepostError as error:
+        scope.failed(call, error)
         raise
     finally:
         try:

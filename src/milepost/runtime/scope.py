@@ -11,18 +11,21 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
-from inspect import CORO_CREATED, getcoroutinestate
+from inspect import CORO_CLOSED, CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from milepost.errors import (
     BadName,
     CalledInside,
+    Declined,
     DuplicateStep,
+    MilepostError,
     MisuseError,
     NotAwaited,
     OutsideRun,
     RunStopping,
     Signal,
+    StepFailed,
     UndeclaredWrite,
 )
 from milepost.protocol.call import Call
@@ -37,6 +40,7 @@ from milepost.records.model import Outcome, OutcomeRecorded, Record, StepFailedN
 from milepost.records.paths import find_paths
 from milepost.runtime.inside import called_in
 from milepost.runtime.loops import current_task, running_loop
+from milepost.runtime.unheard import Unheard, ends_a_thread
 
 if TYPE_CHECKING:
     import asyncio
@@ -102,6 +106,7 @@ class Scope:
         "signalled",
         "spent",
         "undeclared",
+        "unheard",
         "unsettled",
     )
 
@@ -120,6 +125,7 @@ class Scope:
         self._to_come: dict[str, Coroutine[Any, Any, Any]] = {}  # named, and to begin when they are awaited
         self.spent: dict[str, Any] = {}
         self.unsettled: dict[str, tuple[Record, bool]] = {}  # failures the plan was told of and may have caught
+        self.unheard: Unheard | None = None  # failures away from the body's own line: somebody took them, or nobody
         self._counts: dict[str, int] = {}
         # what is finished or in doubt and was not called again yet; True: it was called on the body's own line
         self.expected: dict[str, bool] = {} if inside else run.stands_in(path)
@@ -247,8 +253,13 @@ class Scope:
         missed = (path for path in self.expected if path not in s.accepted_plan and s.is_finished(path))
         return tuple(path for path in missed if path in s.effects or not s.redoes(path))
 
-    def failed(self, call: RuntimeCall) -> None:
+    def failed(self, call: RuntimeCall, error: MilepostError) -> None:
         """Remember that the plan was told of a failure: when it goes on, it has caught it."""
+        if here() != self.home:
+            self.unheard = self.unheard or Unheard()
+            self.unheard.failed(error, self.home)
+        if not isinstance(error, (StepFailed, Declined)):
+            return
         s = self.run.snapshot
         step, effect = s.steps.get(call.path), s.effects.get(call.path)
         last = effect.last.outcome if effect is not None and effect.last is not None else None
@@ -316,6 +327,11 @@ class Scope:
             return {}
         return {path: work for path, work in list(self._to_come.items()) if getcoroutinestate(work) == CORO_CREATED}
 
+    def is_beginning(self) -> bool:
+        """Say whether a call was taken up by a task and is not under way yet."""
+        states = [getcoroutinestate(work) for work in list(self._to_come.values())]
+        return any(state not in (CORO_CREATED, CORO_CLOSED) for state in states)
+
     def forgotten(self) -> NotAwaited | None:
         """Close what the body called and did not await, and return the error that says so."""
         if not self._to_come:
@@ -357,6 +373,12 @@ def carry(function: Callable[P, R]) -> Callable[P, R]:
     context = copy_context()
 
     def carried(*args: P.args, **kwargs: P.kwargs) -> R:
-        return context.copy().run(function, *args, **kwargs)
+        try:
+            return context.copy().run(function, *args, **kwargs)
+        except BaseException as error:
+            scope = context.get(current)
+            if scope is not None and scope.unheard is not None and ends_a_thread():
+                scope.unheard.lose(error)
+            raise
 
     return carried
