@@ -85,6 +85,7 @@ BROAD_HANDLERS = {
     "runtime/map.py": ["map_calls.work"],
     "runtime/shield.py": ["_Work._carried_out"],
     "runtime/leases.py": ["take"],
+    "runtime/scope.py": ["carry.carried"],
     "runtime/start.py": ["_first_start", "run_task", "run_task_async"],
     "sources/call.py": ["_imported", "observe_call"],
     "sources/naming.py": ["_text_of"],

@@ -17,8 +17,8 @@ import click
 
 import milepost
 from milepost.cli.output import UNWRITABLE, note, open_streams, unwritten
-from milepost.cli.telling import tell, tell_usage
-from milepost.errors import MilepostError
+from milepost.cli.telling import lacks_descriptors, no_descriptors, tell, tell_usage
+from milepost.errors import MilepostError, UnknownTask
 
 COMPLETE = "_MILEPOST_COMPLETE"
 """Set by the completion script of a shell, which asks what may come next."""
@@ -120,10 +120,14 @@ def status_of(arguments: list[str]) -> int:
     except BrokenPipeError:
         _drop(1)  # nobody reads any more: nothing is left to say
         return 128 + signal.SIGPIPE
-    except OSError as error:
-        return _unwritten(error)
-    except Exception:  # noqa: BLE001 – the last door: what gets here is a bug of ours and says so
-        return _bug()
+    except Exception as error:  # noqa: BLE001 – the last door: what gets here is a bug of ours and says so
+        if lacks_descriptors(error):
+            return _told(no_descriptors(), arguments)
+        return _unwritten(error) if isinstance(error, OSError) else _bug()
+
+
+def _told(error: MilepostError, arguments: list[str]) -> int:
+    return tell(error, as_json="--json" in arguments)
 
 
 def _unwritten(error: OSError) -> int:
@@ -158,4 +162,5 @@ def _called(arguments: list[str]) -> int:
     except click.ClickException as error:
         return tell_usage(error, as_json=as_json)
     except MilepostError as error:
-        return tell(error, as_json=as_json)
+        is_starved = isinstance(error, UnknownTask) and lacks_descriptors(error)
+        return tell(no_descriptors() if is_starved else error, as_json=as_json)

@@ -5,6 +5,7 @@ The user's own exception is shown with its traceback, our frames taken out. Call
 
 from __future__ import annotations
 
+import errno
 import textwrap
 import traceback
 from pathlib import Path
@@ -14,7 +15,7 @@ import click
 
 import milepost
 from milepost.cli.output import emit, note
-from milepost.errors import MilepostError, StepFailed, UnknownTask
+from milepost.errors import MilepostError, StepFailed, UnavailableError, UnknownTask
 from milepost.records.secret import redact
 from milepost.views.errors import error_object, hint_of
 
@@ -34,6 +35,23 @@ def tell(error: MilepostError, *, as_json: bool, **beside: Any) -> int:
         note(f"{error.code}: {redact(str(error))}")
         note(f"  → {hint_of(error)}")
     return error.exit_status
+
+
+def lacks_descriptors(error: BaseException | None) -> bool:
+    """Say whether an error, or one that it came from, is that no more files can be opened."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def no_descriptors() -> UnavailableError:
+    """Return the error of a process that may open no more files: even an import needs one."""
+    return UnavailableError(
+        reason="no file descriptor is free: this process may open no more files",
+        hint="Allow more (`ulimit -n 256`) or close some, and type it again; what is recorded stands.",
+    )
 
 
 def tell_usage(error: click.ClickException, *, as_json: bool) -> int:

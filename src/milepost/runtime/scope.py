@@ -375,7 +375,7 @@ def carry(function: Callable[P, R]) -> Callable[P, R]:
     def carried(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return context.copy().run(function, *args, **kwargs)
-        except BaseException as error:
+        except BaseException as error:  # whatever it is, it is raised again; where nobody would hear it, the body does
             scope = context.get(current)
             if scope is not None and scope.unheard is not None and ends_a_thread():
                 scope.unheard.lose(error)

@@ -67,3 +67,14 @@ def test_code_that_takes_the_streams_away_does_not_fail_the_run(shell: Shell, ho
     ended = redirected(shell, "", "run", "streams.py", f"how={how}", "--run-id", "one")
     assert (ended.status, ended.out) == (0, f"{how}\n")
     assert "run one is done" in ended.err
+
+
+@pytest.mark.parametrize("free", [5, 8, 9, 12])
+def test_a_process_without_a_free_descriptor_says_so(shell: Shell, free: int) -> None:
+    """An import, a stream and the plan's own file each want one: none of them is a bug of ours, or a failed task."""
+    (shell.folder / "streams.py").write_text(PLAN, encoding="utf-8")
+    line = ["sh", "-c", f'ulimit -n {free}; exec "$@"', "sh", *COMMAND, *RUN]
+    ended = subprocess.run(line, cwd=shell.folder, env=shell.environ, capture_output=True, text=True, check=False)
+    assert ended.returncode == 6
+    assert "descriptor" in ended.stderr
+    assert "Traceback" not in ended.stderr.partition("no file descriptor")[2]
