@@ -75,6 +75,6 @@ def test_a_process_without_a_free_descriptor_says_so(shell: Shell, free: int) ->
     (shell.folder / "streams.py").write_text(PLAN, encoding="utf-8")
     line = ["sh", "-c", f'ulimit -n {free}; exec "$@"', "sh", *COMMAND, *RUN]
     ended = subprocess.run(line, cwd=shell.folder, env=shell.environ, capture_output=True, text=True, check=False)
-    assert ended.returncode == 6
+    assert ended.returncode == 6, ended.stderr
     assert "descriptor" in ended.stderr
     assert "Traceback" not in ended.stderr.partition("no file descriptor")[2]
