@@ -303,7 +303,8 @@ def attempt(point: str) -> None:
     except Violation as violation:
         broken(violation.harm, "\n".join([str(violation), *getattr(violation, "__notes__", ())]))
     except BaseExceptionGroup as several:
-        broken(Harm.FALSELY_VERIFIED, "\n".join(str(error) for error in several.exceptions))
+        told = ("\n".join([str(error), *getattr(error, "__notes__", ())]) for error in several.exceptions)
+        broken(Harm.FALSELY_VERIFIED, "\n\n".join(told))
 
 
 def play(machine: type[Machine], number: int, games: int, rules: int) -> None:

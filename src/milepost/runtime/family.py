@@ -1,12 +1,15 @@
 """A family of runs is a line: a run is forked once, and its newest run knows all that the family ever sent.
 
 Which run is the newest is a claim in the store, beside those of shared keys: it outlives the runs, pruned ones too.
-Whoever forks moves it, under both leases. Called by `fork`.
+Whoever forks moves it, under both leases. The witness remembers it, too: a run that had ended gets no record by its
+fork, so nothing else shows a store from before that. Called by `fork`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shlex
+from collections.abc import Mapping
 
 from milepost.errors import AlreadyForked
 from milepost.records.frozen import frozen
@@ -15,6 +18,7 @@ from milepost.records.seal import Sealer
 from milepost.records.times import format_time
 from milepost.runtime.clock import Clock
 from milepost.runtime.leases import take
+from milepost.runtime.witness import Witness, witness_of
 from milepost.stores.contract import Lease, RunRow, Store
 
 PRUNED = "Start a new run: the newest one was pruned, and no other knows all that the family sent."
@@ -29,6 +33,15 @@ class Family:
     sealer: Sealer
     clock: Clock
     lease_s: float
+    witness: Witness
+
+    def has_newer(self, run_id: str, forked_from: str | None) -> bool:
+        """Say whether this machine saw another run take the place of the newest one, which the store does not know of.
+
+        The witness may still name the run before it: a process can die between the place and the witness.
+        """
+        seen = self.witness.read()
+        return seen is not None and seen[1] not in (_seal(run_id), _seal(forked_from or run_id))
 
     def stay_newest(self, lease: Lease) -> None:
         """See that the run held is the newest, and own that place. A fork that died before its first record is none.
@@ -49,6 +62,11 @@ class Family:
         newest = self._claim(lease, instead_of=run_id)
         if newest != lease.run_id:
             raise self._forked(run_id, newest)
+
+    def seen(self, newest: str) -> None:
+        """Remember, outside the store, a newest run that has its first records. Crash: the one before is remembered."""
+        self.witness.write(1, _seal(newest))
+        self.witness.close()
 
     def _claim(self, lease: Lease, instead_of: str | None = None) -> str:
         """Return the newest run: this one where nobody is, or where it comes instead. Raises: LeaseLost."""
@@ -81,3 +99,12 @@ class Family:
 def is_empty(row: RunRow | None) -> bool:
     """Say whether a run is there and has no records."""
     return row is not None and row.head.seq == 0
+
+
+def newest_seen(store_id: str, family: str, environ: Mapping[str, str]) -> Witness:
+    """Return what this machine remembers of the newest run of a family. Its name is that of no run."""
+    return witness_of(store_id, f"\nfamily {family}", environ)
+
+
+def _seal(run_id: str) -> bytes:
+    return hashlib.sha256(run_id.encode()).digest()

@@ -24,7 +24,7 @@ from milepost.records.seal import Sealer, key_name
 from milepost.records.times import format_time
 from milepost.runtime.clock import Clock
 from milepost.runtime.copies import copies_of
-from milepost.runtime.family import Family, is_empty
+from milepost.runtime.family import Family, is_empty, newest_seen
 from milepost.runtime.journal import Journal
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import me, take
@@ -82,13 +82,14 @@ def fork_run(
         opened = read_snapshot(store, run_id, seal_key, every_chain=True)
         copies.take(lease, store.location)
         witness = witness_of(store.store_id, run_id, environ)
-        is_behind = went_back(store, opened, witness) is not None
+        line = newest_seen(store.store_id, family_name, environ)
+        family = Family(store, family_name, opened.sealer, clock, lease_s, line)
+        is_behind = went_back(store, opened, witness) is not None or family.has_newer(run_id, _origin(opened))
         trusted = _trusted(store, opened, step_path, is_behind)
         at = format_time(clock.now())
         first = trusted.first(at, step_path)
         records = [first, *_kept(trusted), RunEnded(at=at, status=RunStatus.INTERRUPTED)]
         artifacts = _copied(Artifacts(store, run_id, snapshot=trusted.whole), records)
-        family = Family(store, first.family, opened.sealer, clock, lease_s)
         family.stay_newest(lease)
         # A store that went back: what proves it is not overwritten, it may be forked again.
         _end(store, lease, opened, clock, None if is_behind else witness, new_run_id)
@@ -99,6 +100,12 @@ def fork_run(
     finally:
         store.release(lease)
         copies.drop()
+
+
+def _origin(opened: Opened) -> str | None:
+    """Return the run that this one is a fork of, as far as its journal can be trusted."""
+    started = opened.snapshot.started
+    return started.forked_from if started is not None else None
 
 
 def _check_free(store: Store, new_run_id: str, family: str) -> None:
@@ -181,6 +188,7 @@ def _begin(
         journal.append(records, artifacts)
         journal.flush()
         journal.close()
+        family.seen(new.run_id)
         _take_claims(store, old, lease, sealer, trusted, new.at)
     finally:
         store.release(lease)

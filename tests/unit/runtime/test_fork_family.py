@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clock import MovableClock
 
-from milepost import Key, effect, step, task
+from milepost import Found, Key, NotFound, effect, step, task
 from milepost.errors import (
     AlreadyForked,
     BadName,
@@ -44,6 +45,7 @@ class Payroll:
     def __init__(self, **options: Any) -> None:
         self.sent: list[str] = []
         self.is_ready = False
+        self.is_open = True  # else it ends without paying
 
         @step
         def counted(count: int) -> int:
@@ -62,7 +64,7 @@ class Payroll:
 
         @task
         def payroll(count: int) -> list[str]:
-            return [pay(f"w{n}") for n in range(ready(counted(count)))]
+            return [pay(f"w{n}") for n in range(ready(counted(count))) if self.is_open]
 
         self.task = payroll
 
@@ -129,6 +131,38 @@ def test_a_pruned_fork_is_remembered(store: Store, clock: MovableClock, payroll:
     with pytest.raises(AlreadyForked, match="is B") as refused:
         forks(store, clock, "A", "C")
     assert "Start a new run" in refused.value.hint
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["looked-up", "not-found"])
+def test_a_fork_that_a_restored_backup_does_not_know_of_leaves_its_sends_in_doubt(
+    clock: MovableClock, tmp_path: Path, is_lost: bool
+) -> None:
+    """A run that was done gets no record by its fork: only the witness says that there was one; it may have paid."""
+    store, environ = MemoryStore(), {"XDG_STATE_HOME": str(tmp_path)}
+    options: dict[str, Any] = {"clock": clock, "environ": environ}
+    found: list[str] = []
+
+    def look_up(key: Key, who: str) -> Found[str] | NotFound:
+        found.append(who)
+        return Found(who) if not is_lost else NotFound()
+
+    payroll = Payroll(lookup=look_up, settle=timedelta(0))
+    payroll.is_ready, payroll.is_open = True, False
+
+    def resumed(store: Store, run_id: str) -> Any:
+        return payroll.task.options(store=store, **options).resume(run_id)
+
+    payroll.task.options(store=store, **options).run("A", 1)
+    backup = store.crash()
+    payroll.is_open = True
+    for old, new in pairwise(["A", "B", "C"]):
+        fork_run(store, old, "ready", new, seal_key=None, **options)
+        assert resumed(store, new) == ["w0"]
+    assert (payroll.sent, found) == (["w0"], []), "an honest store is not accused"
+
+    fork_run(backup, "A", "ready", "D", seal_key=None, **options)
+    assert resumed(backup, "D") == ["w0"]
+    assert (len(payroll.sent), found) == (1 + is_lost, ["w0"])
 
 
 def test_a_refused_fork_leaves_the_run_as_it_is(store: Store, clock: MovableClock, payroll: Payroll) -> None:
