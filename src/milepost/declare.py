@@ -17,8 +17,17 @@ from typing import Any, Literal
 from milepost.errors import BadName, BadOption
 from milepost.protocol.amounts import checked_duration, is_number
 from milepost.protocol.approving import approving
-from milepost.protocol.keys import checked_step_name
 from milepost.protocol.limits import Limits
+from milepost.protocol.options import (
+    check_callable,
+    check_key_parameter,
+    check_texts,
+    declared_name,
+    listed,
+    names_given,
+    refuse_generator,
+    refuse_unknown,
+)
 from milepost.protocol.outcomes import Applied
 from milepost.protocol.policy import Retry
 from milepost.protocol.reads import declared_reads
@@ -54,13 +63,15 @@ def step_spec(
     """Check and gather what `@step` was given; `people` is what `approving` takes."""
     common = _common(function, "step", name, next, unwatched, key, retry, version, skip_first=False)
     where = f"step {common['name']}"
+    refuse_unknown(where, people.keys() - _PEOPLE)
     if why not in _WHY:
         raise BadOption(where=f"{where}, why=", reason=f"expected one of {', '.join(_WHY[1:])}, found {why!r}")
+    writes = names_given(where, "writes", writes)
     _check_parameters(where, "writes", writes, common["arguments"])
     return StepSpec(
         **common,
         verifiers=_verifiers(where, verify, common["arguments"], common["is_async"]),
-        sources=tuple(_descriptor(where, source) for source in sources),
+        sources=tuple(_descriptor(where, source) for source in listed(where, "sources", sources)),
         writes=tuple(writes),
         why=why,
         reads=declared_reads(where, reads),
@@ -91,13 +102,15 @@ def effect_spec(
     """Check and gather what `@effect` was given; `people` is what `approving` takes."""
     common = _common(function, "effect", name, next, unwatched, key, retry, version, skip_first=True)
     where = f"effect {common['name']}"
+    refuse_unknown(where, people.keys() - _PEOPLE - {"review"})
     if "review" in people:
         raise BadOption(where=f"{where}, review=", reason='an effect is done when it is sent: write approve="before"')
     _check_lookup(where, lookup, settle, common["is_async"])
+    check_callable(where, "ref", ref)
     if key_lifetime is not None:
         checked_duration(f"{where}, key_lifetime=", key_lifetime)
     _check_scope(where, scope, key)
-    _check_texts(where, provider=provider, permission=permission)
+    check_texts(where, provider=provider, permission=permission)
     return EffectSpec(
         **common,
         provider=provider or common["where"],
@@ -117,6 +130,7 @@ def _check_lookup(where: str, lookup: Function | None, settle: timedelta | None,
     if lookup is not None and settle is None:
         reason = "settle= is missing: how long after a call it may still arrive"
         raise BadOption(where=f"{where}, lookup=", reason=reason)
+    check_callable(where, "lookup", lookup)
     if settle is not None:
         checked_duration(f"{where}, settle=", settle, least=timedelta(0))
     if lookup is not None and inspect.iscoroutinefunction(lookup) and not is_async:
@@ -145,16 +159,24 @@ def task_spec(
     shadow_first: int = 0,
     agreement: float = 1.0,
     limits: Limits | None = None,
+    **unknown: Any,
 ) -> TaskSpec:
     """Check and gather what `@task` was given."""
-    where = f"task {name or function.__name__}"
+    checked = _task_name(function, name)
+    where = f"task {checked}"
+    refuse_unknown(where, unknown)
+    refuse_generator(function, where)
     if on_version_change not in ("record", "ask"):
         raise BadOption(
             where=f"{where}, on_version_change=", reason=f'expected "record" or "ask", found {on_version_change!r}'
         )
+    if instructions is not None and not isinstance(instructions, (str, Path)):
+        raise BadOption(where=f"{where}, instructions=", reason=f"expected a text or a Path, found {instructions!r}")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise BadOption(where=f"{where}, parameters=", reason=f"expected a dict, found {parameters!r}")
     if limits is not None and not isinstance(limits, Limits):
         raise BadOption(where=f"{where}, limits=", reason=f"expected Limits(…), found {limits!r}")
-    checked = _task_name(function, name)
+    check_texts(where, model=model, version=version)
     own = code_versions(function, version)
     return TaskSpec(
         name=checked,
@@ -165,8 +187,8 @@ def task_spec(
         target=_target(function),
         where=_where(function),
         doc=inspect.getdoc(function) or "",
-        versions=partial(task_versions, where, own, instructions, model, parameters, list(tools)),
-        permissions=None if permissions is None else frozenset(permissions),
+        versions=partial(task_versions, where, own, instructions, model, parameters, listed(where, "tools", tools)),
+        permissions=None if permissions is None else frozenset(names_given(where, "permissions", permissions)),
         on_version_change=on_version_change,
         reads=declared_reads(where, reads),
         **_threshold(where, shadow_first, agreement),
@@ -177,7 +199,7 @@ def task_spec(
 
 def _task_name(function: Function, name: str | None) -> str:
     """Return the name of a task. Ours are kept from others: what they recorded lets tasks run live."""
-    checked = checked_step_name("task", name or function.__name__)
+    checked = declared_name("task", function, name)
     if checked.startswith(OWN_TASKS) and function.__module__.partition(".")[0] != "milepost":
         raise BadName(
             what="task",
@@ -212,12 +234,16 @@ def _common(
     *,
     skip_first: bool,
 ) -> dict[str, Any]:
-    if not callable(function):
-        raise BadOption(where=f"@{kind}", reason=f"expected a function, found {type(function).__name__}")
-    checked = checked_step_name(kind, name or getattr(function, "__name__", ""))
+    checked = declared_name(kind, function, name)
     where = f"{kind} {checked}"
-    _check_options(function, where, key, unwatched)
-    _check_texts(where, next=next_action, version=version)
+    refuse_generator(function, where)
+    check_callable(where, "key", key)
+    unwatched = names_given(where, "unwatched", unwatched)
+    check_texts(where, next=next_action, version=version)
+    if retry is not None and not isinstance(retry, Retry):
+        raise BadOption(where=f"{where}, retry=", reason=f"expected Retry(on=…), found {retry!r}")
+    if skip_first:
+        check_key_parameter(function, where)
     return {
         "name": checked,
         "function": function,
@@ -233,20 +259,7 @@ def _common(
     }
 
 
-def _check_options(function: Function, where: str, key: Function | None, unwatched: Sequence[str]) -> None:
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise BadOption(where=where, reason="a generator has no one output; return a list")
-    if key is not None and not callable(key):
-        raise BadOption(where=f"{where}, key=", reason=f"expected a function of the arguments, found {key!r}")
-    if isinstance(unwatched, str):
-        raise BadOption(where=f"{where}, unwatched=", reason='expected a tuple of names, such as ("client",)')
-
-
-def _check_texts(where: str, **texts: str | None) -> None:
-    """Refuse what no record could hold: it would be found out when something has happened already."""
-    for option, text in texts.items():
-        if text is not None and not (isinstance(text, str) and text.encode("utf-8", "replace").decode() == text):
-            raise BadOption(where=f"{where}, {option}=", reason=f"expected a text that UTF-8 can hold, found {text!r}")
+_PEOPLE = inspect.signature(approving).parameters.keys()
 
 
 def _output(function: Function, where: str) -> Codec[Any]:

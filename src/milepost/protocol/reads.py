@@ -29,7 +29,7 @@ class Read(NamedTuple):
 
 def declared_reads(where: str, given: Iterable[object]) -> tuple[Read, ...]:
     """Read `reads=`: `"api.example.com"`, `"localhost:8080"`, `"program:git"`, a path. Raises: BadOption."""
-    if isinstance(given, (str, PurePath)):
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise BadOption(where=f"{where}, reads=", reason=f"expected a list, found {given!r}")
     return tuple(_read(where, entry) for entry in given)
 

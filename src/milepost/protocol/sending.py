@@ -5,6 +5,8 @@ Whether it may be sent at all is decided before, in `effect`, which calls this.
 
 from __future__ import annotations
 
+from traceback import walk_tb
+from types import FunctionType
 from typing import Any
 
 from milepost.errors import StepFailed
@@ -124,8 +126,15 @@ def _raised(call: Call[EffectSpec], attempt: int, request: Request, ended: Ended
 
 def _what_is_known(spec: EffectSpec, state: EffectState, attempt: int, error: BaseException) -> Outcome:
     earlier_open = any(send.open for send in state.sends if send.intent.attempt != attempt)
-    proven = isinstance(error, (NotApplied, *spec.rejected))
+    proven = isinstance(error, (NotApplied, *spec.rejected)) or _never_began(spec, error)
     return Outcome.REJECTED if proven and not earlier_open else Outcome.UNKNOWN
+
+
+def _never_began(spec: EffectSpec, error: BaseException) -> bool:
+    """Say whether a call did not fit the effect's function: no line of its code is in the traceback."""
+    if type(error) is not TypeError or not isinstance(spec.function, FunctionType):
+        return False
+    return all(frame.f_code is not spec.function.__code__ for frame, _ in walk_tb(error.__traceback__))
 
 
 def effect_failed(call: Call[EffectSpec], error: str) -> StepFailed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 from datetime import timedelta
 from pathlib import Path
@@ -118,6 +119,43 @@ def test_an_answered_result_of_the_wrong_type_is_asked_for_again(desk: Desk) -> 
 
 
 # ── rejected ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("is_body", [False, True], ids=["of the call", "of its body"])
+@pytest.mark.parametrize("shape", ["def", "async", "aio"])
+def test_only_a_call_that_did_not_fit_the_function_proves_that_nothing_happened(
+    desk: Desk, is_body: bool, shape: str
+) -> None:
+    """A wrapper that takes less than it shows: no line of it ran. A TypeError out of its own lines proves nothing."""
+
+    def shown(key: Key, amount: int) -> str: ...
+
+    def sends(*args: Any) -> str:
+        raise TypeError("the answer was none")
+
+    async def awaited(*args: Any) -> str:
+        raise TypeError("the answer was none")
+
+    def takes_less() -> str: ...
+
+    async def takes_less_awaited() -> str: ...
+
+    plain = {True: sends, False: takes_less}[is_body]
+    asynchronous = {True: awaited, False: takes_less_awaited}[is_body]
+    put: Any = effect(provider="box")(functools.wraps(shown)(asynchronous if shape == "async" else plain))
+
+    @task
+    def puts() -> str:
+        return str(put(1))
+
+    @task
+    async def puts_awaited() -> str:
+        return str(await (put.aio if shape == "aio" else put)(1))
+
+    with pytest.raises(StepFailed, match="TypeError"):
+        desk.run(puts) if shape == "def" else asyncio.run(desk.run(puts_awaited))
+    (outcome,) = desk.records("outcome_recorded")
+    assert outcome.outcome == ("unknown" if is_body else "rejected")
 
 
 @pytest.mark.parametrize("error", [NotApplied("closed period"), Refused("closed period")])
