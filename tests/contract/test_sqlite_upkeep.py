@@ -120,3 +120,15 @@ def test_doctor_names_rows_that_point_nowhere(store: SqliteStore) -> None:
         connection.execute("INSERT INTO answers VALUES (1, 'q', 'c', 'b', 'a', '', NULL, NULL, 1, NULL, NULL, '', '')")
         connection.commit()
     assert complaints(store) == {"references": "1 dangling rows"}
+
+
+def test_doctor_names_what_somebody_else_made_in_the_store(store: SqliteStore) -> None:
+    """A trigger changes what is written; until a run ends in a refusal nothing said that it is there."""
+    assert complaints(store) == {}
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("CREATE TABLE notes (text)")
+        connection.execute("CREATE TRIGGER undo AFTER INSERT ON journal BEGIN DELETE FROM journal; END")
+        connection.commit()
+    found = complaints(store)["foreign objects"]
+    assert "table notes" in found
+    assert "trigger undo" in found

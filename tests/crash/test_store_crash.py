@@ -295,8 +295,9 @@ def test_a_store_on_a_read_only_disk_is_read_and_left_alone(small_disk: Path) ->
             store.acquire("r", HERE)
     with pytest.raises(StoreUnavailable, match="is not writable"):
         SqliteStore(path, create=True)
-    with pytest.raises(StoreUnavailable, match="create failed: Read-only file system"):
+    with pytest.raises(StoreUnavailable, match="create failed: Read-only file system") as refused:
         SqliteStore(small_disk / "other.sqlite", create=True)
+    assert "resume" not in refused.value.hint  # which would say store-missing
     assert sorted(entry.name for entry in small_disk.iterdir()) == there
 
 

@@ -85,7 +85,9 @@ def _ask_open(call: Call[EffectSpec], owner: ClaimRow) -> Steps[None]:
         QuestionKind.PLAN_CHANGED,
         sentence=(
             f"Run {owner.run_id} owns the key of {call.path} and nobody knows whether it was sent there. Settle that "
-            "run first, then accept; accepting while it is open takes the key over and sends."
+            "run first, then accept; accepting while it is open takes the key over and sends. A run that was stopped "
+            f"or pruned settles nothing any more: look for {owner.key} at {call.spec.provider}, and accept only if it "
+            "is not there."
         ),
         evidence={"key": owner.key, "owner": owner.run_id, "path": owner.path},
         about={"paths": [owner.key]},

@@ -313,7 +313,7 @@ async def _look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] 
         return cast("Found[Any] | NotFound | CannotTell", await _threaded(run, call, op))
     try:
         with _Cancellable(call), bodies.without_calls(run, call, f"the lookup of {call.spec.name}"):
-            return bodies.answer_of(await _awaited(bodies.answer(call, op.key)))
+            return bodies.answer_of(call, await _awaited(bodies.answer(call, op.key)))
     except Exception as error:  # noqa: BLE001 – a user's lookup that raises could not ask: cannot tell
         return CannotTell(bodies.raised_in(error))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from milepost.errors import Signal
+from milepost.errors import MilepostError, Signal
 from milepost.protocol.failure import error_record, kept_text
 from milepost.protocol.keys import Key
 from milepost.protocol.ops import Body, Ended, LookUp, Send, SupplyResult, Verify
@@ -177,7 +177,7 @@ def look_up(run: ActiveRun, call: RuntimeCall, op: LookUp) -> Found[Any] | NotFo
     """Ask the provider through the user's lookup."""
     try:
         with without_calls(run, call, f"the lookup of {call.spec.name}"):
-            return answer_of(answer(call, op.key))
+            return answer_of(call, answer(call, op.key))
     except Exception as error:  # noqa: BLE001 – a user's lookup that raises could not ask: cannot tell
         return CannotTell(raised_in(error))
 
@@ -188,10 +188,15 @@ def answer(call: RuntimeCall, key: str) -> object:
     return call.spec.lookup(Key(key), *args, **kwargs)
 
 
-def answer_of(said: object) -> Found[Any] | NotFound | CannotTell:
-    """Read a lookup's answer: whatever is not one of the three is cannot-tell."""
+def answer_of(call: RuntimeCall, said: object) -> Found[Any] | NotFound | CannotTell:
+    """Read a lookup's answer: what is not one of the three, or finds what the effect cannot return, is cannot-tell."""
     if isinstance(said, CannotTell):
         return CannotTell(kept_text(str(said.reason)))
+    if isinstance(said, Found):
+        try:
+            call.spec.output.round_trip(said.result)
+        except MilepostError as error:
+            return CannotTell(kept_text(f"the lookup of {call.spec.name} found a result it cannot return: {error}"))
     if isinstance(said, (Found, NotFound)):
         return said
     return CannotTell(f"the lookup returned {type(said).__name__}, expected Found, NotFound or CannotTell")

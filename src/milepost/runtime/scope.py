@@ -55,6 +55,10 @@ R = TypeVar("R")
 WHAT_KEYS_GIVE = "Let the function given as key= return a str or an int, from the call's arguments."
 
 IN_DOUBT_HINT = "`milepost resume RUN` finds out what became of it. To try again within a run, give the effect a Retry."
+RETRIED_IN_DOUBT_HINT = (
+    "`milepost resume RUN` finds out what became of it. Its Retry tries again what its `on` names, and no call that "
+    "was cancelled: for a deadline, set the timeout of the client inside the effect."
+)
 
 SENDING = "effect"
 """What begins `inside` of a scope in which an effect's function runs."""
@@ -216,18 +220,19 @@ class Scope:
         number = self._counts.get(counted, 0) + 1
         path = f"{self.path}/{name}" if self.path else name
         if number > 1 and (item_key is not None or isinstance(spec, EffectSpec)):
-            raise self._duplicate(path, item_key)
+            raise self._duplicate(spec, path, item_key)
         self._counts[counted] = number
         return path if number == 1 else f"{path}#{number}"
 
-    def _duplicate(self, path: str, item_key: str | None) -> DuplicateStep:
+    def _duplicate(self, spec: AnySpec, path: str, item_key: str | None) -> DuplicateStep:
         """Return the error of a second call. A key of its own would send what is in doubt a second time."""
         what = f"the key {item_key!r} is taken" if item_key is not None else "an effect without key= is called once"
         state = self.run.snapshot.effects.get(path)
         if state is None or not any(send.outcome is not None for send in state.open_sends):
             return DuplicateStep(run_id=self.run.run_id, path=path, reason=f"in one body {what}")
         reason = "its first call is in doubt, it was sent and nobody knows whether it arrived"
-        return DuplicateStep(run_id=self.run.run_id, path=path, reason=reason, hint=IN_DOUBT_HINT)
+        hint = IN_DOUBT_HINT if spec.retry is None else RETRIED_IN_DOUBT_HINT
+        return DuplicateStep(run_id=self.run.run_id, path=path, reason=reason, hint=hint)
 
     def _unclaimed(self, call: RuntimeCall) -> tuple[str, ...]:
         """Return what stands on the body's own line and is not called yet, for a call there without a record."""

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from branches import resume, start
 from desk import Desk
 from posting import SETTLE, posting
 from provider import AnswerLost, Provider, Unreachable
 
-from milepost import CannotTell, Found, NotFound, Retry, RunWaiting, StepFailed
+from milepost import CannotTell, Found, Key, NotFound, Retry, RunWaiting, StepFailed, effect, step, task
 from milepost.errors import AttemptsUsed, OutcomeUnknown
 
 SENT, UNSENT = "durable", "before"
@@ -332,8 +334,6 @@ def test_changed_code_while_open_is_asked_about(desk: Desk) -> None:
 
 def test_a_plan_that_no_longer_reaches_an_open_intent_asks_at_its_end(desk: Desk) -> None:
     """A run is not finished while nobody knows whether it wrote to the world."""
-    from milepost import Key, effect, task
-
     provider = Provider(desk.clock)
     reaches = iter([True, False, False, False])
 
@@ -354,7 +354,6 @@ def test_a_plan_that_no_longer_reaches_an_open_intent_asks_at_its_end(desk: Desk
 
 def test_a_plan_that_no_longer_reaches_what_the_provider_has_closes_it_before_anything_runs(desk: Desk) -> None:
     """Rule 3 comes before the plan: found closes the intent, and the plan's change is then a question of its own."""
-    from milepost import Key, effect, task
     from milepost.errors import PlanChanged
 
     provider = Provider(desk.clock)
@@ -381,8 +380,6 @@ def test_a_plan_that_no_longer_reaches_what_the_provider_has_closes_it_before_an
 
 def test_open_intents_are_looked_up_before_any_body_runs(desk: Desk) -> None:
     """Rule 3: what an earlier process left open is known before anything new happens."""
-    from milepost import Key, effect, step, task
-
     provider = Provider(desk.clock)
     order: list[str] = []
 
@@ -410,3 +407,31 @@ def test_open_intents_are_looked_up_before_any_body_runs(desk: Desk) -> None:
     order.clear()
     assert desk.resume(two) == "1"
     assert order[0] == "looked up"
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_lookup_that_finds_what_the_effect_cannot_return_cannot_tell(desk: Desk, kind: str) -> None:
+    """Every resume ended in `not-encodable` of the effect, which nobody could answer; the lookup was not named."""
+
+    def find(key: Key, invoice: str) -> Found[Any]:
+        return Found(7)
+
+    @effect(lookup=find, settle=timedelta(0))
+    def send(key: Key, invoice: str) -> str:
+        raise ConnectionError
+
+    @task(name="plan")
+    def plan() -> str:
+        return send("INV-7")
+
+    @task(name="plan")
+    async def plan_async() -> str:
+        return await send.aio("INV-7")
+
+    chosen = plan if kind == "sync" else plan_async
+    with pytest.raises(StepFailed):
+        start(desk, chosen)
+    with pytest.raises(OutcomeUnknown, match="the lookup of send found a result it cannot return"):
+        resume(desk, chosen)
+    desk.answer("applied", result="receipt-1")
+    assert resume(desk, chosen) == "receipt-1"

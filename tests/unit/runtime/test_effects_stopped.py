@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from desk import Desk
 
-from milepost import Key, StepFailed, effect, task
+from milepost import Key, Retry, StepFailed, effect, task
 from milepost.errors import DuplicateStep, RunInterrupted
 from milepost.records.model import Record
 from milepost.runtime.scope import current
@@ -68,3 +68,25 @@ def test_a_stop_heard_while_the_intent_becomes_durable_sends_nothing(desk: Desk,
     resumed = (plan if kind == "sync" else plan_async).options(**desk.options())
     assert (resumed.resume("r") if kind == "sync" else asyncio.run(resumed.resume("r"))) == 1
     assert sent == [1]
+
+
+def test_an_effect_with_a_retry_is_not_told_to_take_one(desk: Desk) -> None:
+    """It has one; a cancelled call is what no Retry covers."""
+
+    @effect(key=lambda x: x, retry=Retry(on=Exception))
+    async def order(key: Key, x: int) -> int:
+        await asyncio.sleep(3600)
+        return x
+
+    @task
+    async def plan() -> int:
+        try:
+            async with asyncio.timeout(0.01):
+                return await order(7)
+        except TimeoutError:
+            return await order(7)
+
+    with pytest.raises(DuplicateStep, match="its first call is in doubt") as told:
+        asyncio.run(plan.options(**desk.options()).run("r"))
+    assert "give the effect a Retry" not in told.value.hint
+    assert "no call that was cancelled" in told.value.hint

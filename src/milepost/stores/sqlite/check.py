@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from milepost.artifacts.files import ArtifactFiles
@@ -15,11 +17,12 @@ from milepost.records.canonical import digest
 from milepost.stores.contract import Diagnosis
 from milepost.stores.sqlite.connection import Reader, settings
 from milepost.stores.sqlite.locks import LockFiles
-from milepost.stores.sqlite.opening import schema_known, unwritable
+from milepost.stores.sqlite.opening import migrate, schema_known, unwritable
 from milepost.stores.sqlite.queries import SQL
 
 FREE_BYTES_MIN = 64 * 1024 * 1024
 """Less free space than this is worth a word before a run stops for want of it."""
+OBJECTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 NAMED_MAX = 5
 """Things a diagnosis names before it only counts."""
 
@@ -35,6 +38,7 @@ def check(reader: Reader, path: Path, files: ArtifactFiles, locks: LockFiles, *,
         _references(reader),
         *_copies(reader),
         _schema(reader),
+        _strangers(reader, path),
         *_permissions(path, files.folder),
         *_space(path),
         *_files(reader, files),
@@ -95,6 +99,16 @@ def _copies(reader: Reader) -> Iterator[Diagnosis]:
 def _schema(reader: Reader) -> Diagnosis:
     found = reader.one("check", SQL["schema_version"])[0]
     return Diagnosis("schema", found == schema_known(), f"version {found}", f"Expected {schema_known()}.")
+
+
+def _strangers(reader: Reader, path: Path) -> Diagnosis:
+    """Name tables, triggers and views in the file that no migration made: a trigger changes what is written."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh, str(path))
+        ours = fresh.execute(OBJECTS).fetchall()
+    strange = [f"{kind} {name}" for kind, name in reader.all("check", OBJECTS) if (kind, name) not in ours]
+    hint = f"Somebody else made them. Look (`sqlite3 {path} .schema`), and drop what nobody you trust put there."
+    return Diagnosis("foreign objects", not strange, _named(strange, "that no store has"), hint)
 
 
 def _permissions(path: Path, folder: Path) -> Iterator[Diagnosis]:

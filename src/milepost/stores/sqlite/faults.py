@@ -18,6 +18,10 @@ def reason_of(error: BaseException) -> str:
     return f"{name}: {error}" if name else f"{type(error).__name__}: {error}"
 
 
+CREATE = "create"
+"""What is done where no store is yet: there is nothing to resume when it fails."""
+NO_STORE_YET = "Free space, descriptors or permissions, then type it again: no store was made, and nothing ran."
+
 _FULL = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_WRITE"})
 
 
@@ -28,7 +32,8 @@ def is_full(error: StoreUnavailable) -> bool:
 
 def unavailable(location: str, operation: str, error: BaseException) -> StoreUnavailable:
     """Return the error a caller sees when SQLite or the file system refuses."""
-    return StoreUnavailable(location=location, operation=operation, reason=reason_of(error))
+    hint = {"hint": NO_STORE_YET} if operation == CREATE else {}
+    return StoreUnavailable(location=location, operation=operation, reason=reason_of(error), **hint)
 
 
 @contextmanager

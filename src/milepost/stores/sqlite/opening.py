@@ -15,7 +15,7 @@ from pathlib import Path
 from milepost.artifacts.durable import make_folder, sync
 from milepost.errors import ForeignDatabase, StoreMissing, StoreTooNew, StoreUnavailable
 from milepost.stores.sqlite.connection import Connect, set_up
-from milepost.stores.sqlite.faults import translated
+from milepost.stores.sqlite.faults import CREATE, translated
 from milepost.stores.sqlite.open_files import OPEN_FILES, refuse_linked
 from milepost.stores.sqlite.queries import SQL
 
@@ -99,7 +99,7 @@ def _create(path: Path, connect: Connect) -> None:
     """
     import tempfile  # with what it imports, a twentieth of our import; a store is made once
 
-    with translated(str(path), "create"):
+    with translated(str(path), CREATE):
         make_folder(path.parent)
         handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)  # mode 0600
         os.close(handle)
@@ -121,7 +121,7 @@ def _build(name: str, connect: Connect) -> None:
         # Everything must be in the file itself: its WAL does not move with it.
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
-            raise StoreUnavailable(location=name, operation="create", reason="somebody reads the new file")
+            raise StoreUnavailable(location=name, operation=CREATE, reason="somebody reads the new file")
     sync(name)
 
 
