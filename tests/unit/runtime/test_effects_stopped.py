@@ -75,7 +75,7 @@ def test_an_effect_with_a_retry_is_not_told_to_take_one(desk: Desk) -> None:
 
     @effect(key=lambda x: x, retry=Retry(on=Exception))
     async def order(key: Key, x: int) -> int:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
         return x
 
     @task
