@@ -31,6 +31,7 @@ from milepost.runtime.map import map_calls, named_calls
 from milepost.runtime.registry import register_call
 from milepost.runtime.scope import Scope, current, here, on_a_loop
 from milepost.runtime.start import Inputs, run_task, run_task_async
+from milepost.runtime.surroundings import check_surroundings
 from milepost.stores.contract import Store
 
 P = ParamSpec("P")
@@ -207,10 +208,12 @@ class _TaskBase:
         return f"<milepost task {self.spec.name}>"
 
     def _ready(self, *, create: bool) -> tuple[Store, RunOptions]:
-        """Complete the options from the environment and open the store."""
+        """Complete the options from the environment and open the store. Raises: as `check_surroundings` of a start."""
         environ, given = self._options.environ or os.environ, self._options.seal_key
         key = seal_key_in(environ) if given is None else checked_key(given, "option seal_key=")
         options = replace(self._options, environ=environ, seal_key=key)
+        if create:
+            check_surroundings(self.spec, environ)
         if options.store is not None:
             return options.store, options
         return default_store(create=create, environ=options.environ), options

@@ -12,7 +12,7 @@ import click
 
 from milepost.cli.answered import checked_apart, checked_request, checked_result
 from milepost.cli.opened import the_store, whoami
-from milepost.cli.options import QUESTION, RUN, json_option
+from milepost.cli.options import QUESTION, RUN, TEXT, json_option
 from milepost.cli.output import emit, note
 from milepost.errors import MilepostError, RefusedError, UnavailableError
 from milepost.records.rows import AnswerRow
@@ -57,16 +57,18 @@ class Told:
 @click.command("answer")
 @click.argument("words", metavar="[QUESTION]... CHOICE", nargs=-1, required=True, type=QUESTION)
 @click.option("--run", "run_id", type=RUN, help="Answer the open questions of this run instead of named ones.")
-@click.option("--path", "pattern", default="*", help="With --run: those about these calls; * stands for anything.")
-@click.option("--ref", help="The provider's own reference id of what was applied.")
-@click.option("--result", metavar="JSON", help="What the effect would have returned.")
+@click.option(
+    "--path", "pattern", type=TEXT, default="*", help="With --run: those about these calls; * stands for anything."
+)
+@click.option("--ref", type=TEXT, help="The provider's own reference id of what was applied.")
+@click.option("--result", type=TEXT, metavar="JSON", help="What the effect would have returned.")
 @click.option(
     "--request",
     metavar="JSON",
     help="With edit: the arguments to send instead, all of them, with files as they are now.",
 )
 @click.option("--check", "only_check", is_flag=True, help="Only check what is given with a choice; record nothing.")
-@click.option("--note", "why", default="", help="Why; kept in the audit.")
+@click.option("--note", "why", type=TEXT, default="", help="Why; kept in the audit.")
 @json_option
 def command(
     words: tuple[str, ...],

@@ -7,7 +7,7 @@ import shlex
 import click
 
 from milepost.cli.opened import me, the_store
-from milepost.cli.options import RUN, json_option
+from milepost.cli.options import RUN, TEXT, json_option
 from milepost.cli.output import emit, note
 from milepost.runtime.answering import ask_to_cancel
 from milepost.runtime.opening import row_of
@@ -16,7 +16,7 @@ from milepost.views.opened import now_text, seal_key, stands
 
 @click.command("cancel")
 @click.argument("run_id", metavar="RUN", type=RUN)
-@click.option("--note", "why", default="", help="Why; kept in the audit.")
+@click.option("--note", "why", type=TEXT, default="", help="Why; kept in the audit.")
 @json_option
 def command(run_id: str, why: str, as_json: bool) -> int:
     """Ask a run to end: no new step starts, what runs ends, open intents are looked up or asked about first.

@@ -13,7 +13,7 @@ import click
 from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import AnyTask, load_task
 from milepost.cli.named_file import NAMED_FILE, NAMED_FOLDER, written
-from milepost.cli.options import json_option
+from milepost.cli.options import TEXT, json_option
 from milepost.cli.output import emit, is_terminal, note, only_results_on_stdout, say
 from milepost.errors import MisuseError
 from milepost.records.shown import inert
@@ -28,19 +28,29 @@ FUNCTIONS = ("observe", "setup", "teardown")
 
 
 @click.command("drill")
-@click.argument("target", metavar="FILE_OR_MODULE:TASK")
-@click.argument("inputs", metavar="[NAME=VALUE]...", nargs=-1)
-@click.option("--observe", metavar=FUNCTION, help="Returns what the outside holds: lists, dicts, dataclasses.")
-@click.option("--setup", metavar=FUNCTION, help="Makes a world; may return environment variables, or a context.")
-@click.option("--teardown", metavar=FUNCTION, help="Called when a world is over.")
+@click.argument("target", type=TEXT, metavar="FILE_OR_MODULE:TASK")
+@click.argument("inputs", type=TEXT, metavar="[NAME=VALUE]...", nargs=-1)
+@click.option(
+    "--observe", type=TEXT, metavar=FUNCTION, help="Returns what the outside holds: lists, dicts, dataclasses."
+)
+@click.option(
+    "--setup", type=TEXT, metavar=FUNCTION, help="Makes a world; may return environment variables, or a context."
+)
+@click.option("--teardown", type=TEXT, metavar=FUNCTION, help="Called when a world is over.")
 @click.option("--points", default="all", metavar="all|N", help="How many trials of each kind, drawn with --seed.")
-@click.option("--point", "only", multiple=True, metavar="POINT", help="Replay one trial, as a report names it.")
+@click.option(
+    "--point", "only", type=TEXT, multiple=True, metavar="POINT", help="Replay one trial, as a report names it."
+)
 @click.option(
     "--at-once", "--jobs", "workers", default=2, type=click.IntRange(1, 64), help="Worlds at once (default 2)."
 )
 @click.option("--seed", default=0, help="Which trials --points N draws.")
-@click.option("--ignore", multiple=True, metavar="[STEP]$.FIELD", help="A field that is not compared: model text.")
-@click.option("--allow", multiple=True, metavar="STEP[:KIND]", help="A step whose sockets, processes, files are meant.")
+@click.option(
+    "--ignore", type=TEXT, multiple=True, metavar="[STEP]$.FIELD", help="A field that is not compared: model text."
+)
+@click.option(
+    "--allow", type=TEXT, multiple=True, metavar="STEP[:KIND]", help="A step whose sockets, processes, files are meant."
+)
 @click.option("--patience", "patience_s", default=120.0, metavar="SECONDS", help="When a process is stuck.")
 @click.option("--real-time", is_flag=True, help="Sit out waits instead of moving the clock of the world.")
 @click.option("--keep", type=NAMED_FOLDER, help="Keep the worlds of failed trials there: a new or empty folder.")

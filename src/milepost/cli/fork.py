@@ -9,7 +9,7 @@ import shlex
 import click
 
 from milepost.cli.opened import the_store
-from milepost.cli.options import RUN, json_option
+from milepost.cli.options import RUN, TEXT, json_option
 from milepost.cli.output import emit, note
 from milepost.cli.recorded import started_task
 from milepost.errors import MilepostError
@@ -23,8 +23,10 @@ from milepost.views.opened import read_whole, seal_key
 
 @click.command("fork")
 @click.argument("run_id", metavar="RUN", type=RUN)
-@click.option("--from", "step", metavar="STEP", required=True, help="The path of the step or effect to begin before.")
-@click.option("--run-id", "new_id", help="Name of the new run; RUN-fork-xxxx when left out.")
+@click.option(
+    "--from", "step", type=TEXT, metavar="STEP", required=True, help="The path of the step or effect to begin before."
+)
+@click.option("--run-id", "new_id", type=TEXT, help="Name of the new run; RUN-fork-xxxx when left out.")
 @json_option
 def command(run_id: str, step: str, new_id: str | None, as_json: bool) -> int:
     """End a run and begin another one that keeps what was verified before STEP.

@@ -18,7 +18,7 @@ import click
 import milepost
 from milepost.cli.output import UNWRITABLE, note, open_streams, unwritten
 from milepost.cli.telling import lacks_descriptors, no_descriptors, tell, tell_usage
-from milepost.errors import MilepostError, UnknownTask
+from milepost.errors import MilepostError, UnavailableError, UnknownTask
 
 COMPLETE = "_MILEPOST_COMPLETE"
 """Set by the completion script of a shell, which asks what may come next."""
@@ -120,6 +120,9 @@ def status_of(arguments: list[str]) -> int:
     except BrokenPipeError:
         _drop(1)  # nobody reads any more: nothing is left to say
         return 128 + signal.SIGPIPE
+    except UnavailableError as error:  # an error told with --json, which stdout does not take either
+        _drop(1)
+        return tell(error, as_json=False)
     except Exception as error:  # noqa: BLE001 – the last door: what gets here is a bug of ours and says so
         if lacks_descriptors(error):
             return _told(no_descriptors(), arguments)

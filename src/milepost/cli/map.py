@@ -8,7 +8,7 @@ import click
 
 from milepost.cli.declared import call_object, task_object, warnings
 from milepost.cli.load import AnyTask, load_task
-from milepost.cli.options import json_option
+from milepost.cli.options import TEXT, json_option
 from milepost.cli.output import emit, say
 from milepost.protocol.spec import EffectSpec, StepSpec
 from milepost.runtime.registry import declared_calls
@@ -16,7 +16,7 @@ from milepost.runtime.role import named_calls
 
 
 @click.command("map")
-@click.argument("target", metavar="FILE_OR_MODULE:TASK")
+@click.argument("target", type=TEXT, metavar="FILE_OR_MODULE:TASK")
 @json_option
 def command(target: str, as_json: bool) -> int:
     """Print a task's role definition: its steps, effects, checks, permissions and versions. Runs nothing of it.

@@ -8,13 +8,28 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from milepost.records.outside import checked_text
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Completed(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """A text a shell can complete from what is in the store; without a store it completes nothing."""
+def _named(param: click.Parameter) -> str:
+    return param.opts[0] if isinstance(param, click.Option) else param.human_readable_name.strip("[].")
+
+
+class _Text(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """A text that is looked for, recorded or shown: refused here when it is no UTF-8."""
 
     name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text. Raises: BadName."""
+        what = "argument" if param is None else _named(param)
+        return checked_text(what, str(value))
+
+
+class _Completed(_Text):
+    """A text a shell can complete from what is in the store; without a store it completes nothing."""
 
     def __init__(self, choices: Callable[[], list[tuple[str, str]]]) -> None:
         self._choices = choices
@@ -41,6 +56,7 @@ def _question_ids() -> list[tuple[str, str]]:
     return [(row.question_id, row.sentence) for row in the_store().questions()]
 
 
+TEXT = _Text()
 RUN = _Completed(_run_ids)
 QUESTION = _Completed(_question_ids)
 

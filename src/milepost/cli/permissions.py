@@ -8,7 +8,7 @@ from itertools import islice
 import click
 
 from milepost.cli.opened import store_to_read
-from milepost.cli.options import RUN, json_option
+from milepost.cli.options import RUN, TEXT, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.errors import RefusedError
 from milepost.runtime.opening import row_of
@@ -23,7 +23,7 @@ HEADERS = ("permission", "stands", "held in", "used", "last used", "refused", "e
 
 @click.command("permissions")
 @click.argument("run_id", metavar="[RUN]", required=False, type=RUN)
-@click.option("--task", help="Over the runs of this task; without RUN and --task: of every task.")
+@click.option("--task", type=TEXT, help="Over the runs of this task; without RUN and --task: of every task.")
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="At most so many runs.")
 @json_option
 def command(run_id: str | None, task: str | None, limit: int, as_json: bool) -> int:

@@ -7,13 +7,13 @@ import click
 from milepost.cli.carry_out import How, carry_out
 from milepost.cli.load import load_task
 from milepost.cli.opened import note_no_witness, the_store
-from milepost.cli.options import json_option
+from milepost.cli.options import TEXT, json_option
 from milepost.cli.output import note
 from milepost.shadow.promotion import case_for, promotion, promotion_id, said
 
 
 @click.command("promote")
-@click.argument("target", metavar="FILE_OR_MODULE:TASK")
+@click.argument("target", type=TEXT, metavar="FILE_OR_MODULE:TASK")
 @json_option
 def command(target: str, as_json: bool) -> int:
     """Turn a task from shadow to live, when its shadow runs agreed often enough and a person approves.

@@ -7,7 +7,7 @@ import click
 from milepost.cli.carry_out import How, carry_out
 from milepost.cli.check import check, check_refused
 from milepost.cli.opened import note_no_witness, store_to_read, the_store
-from milepost.cli.options import RUN, json_option, wait_options
+from milepost.cli.options import RUN, TEXT, json_option, wait_options
 from milepost.cli.output import say_no_runs
 from milepost.cli.recorded import recorded_task, tell_result
 from milepost.cli.resume_all import resume_all
@@ -23,7 +23,9 @@ from milepost.views.opened import seal_key, stands
 @click.argument("run_id", metavar="[RUN]", required=False, type=RUN)
 @click.option("--all", "every", is_flag=True, help="Resume every run that died, was interrupted, is answered or due.")
 @click.option("--check", "only_check", is_flag=True, help="Print the six rules and what each found; change nothing.")
-@click.option("--task", "named", metavar="FILE_OR_MODULE:TASK", help="Where its task is now, when it was moved.")
+@click.option(
+    "--task", "named", type=TEXT, metavar="FILE_OR_MODULE:TASK", help="Where its task is now, when it was moved."
+)
 @wait_options
 @json_option
 def command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 
 import click
@@ -10,17 +11,18 @@ from milepost.cli.carry_out import How, carry_out
 from milepost.cli.inputs import parse_inputs
 from milepost.cli.load import load_task
 from milepost.cli.opened import note_no_witness, store_to_start_in
-from milepost.cli.options import RUN, json_option, wait_options
+from milepost.cli.options import RUN, TEXT, json_option, wait_options
 from milepost.protocol.keys import checked_name
-from milepost.views.opened import now
+from milepost.runtime.surroundings import check_surroundings
+from milepost.views.opened import now, seal_key
 
 TASK_LENGTH_MAX = 150
 """Characters of a task's name that go into a run id made here."""
 
 
 @click.command("run")
-@click.argument("target", metavar="FILE_OR_MODULE:TASK")
-@click.argument("inputs", metavar="[NAME=VALUE]...", nargs=-1)
+@click.argument("target", type=TEXT, metavar="FILE_OR_MODULE:TASK")
+@click.argument("inputs", type=TEXT, metavar="[NAME=VALUE]...", nargs=-1)
 @click.option("--run-id", type=RUN, help="Name of the run; the same name again goes on with it.")
 @click.option("--shadow", is_flag=True, help="Send nothing: record every effect that would have been sent.")
 @wait_options
@@ -41,6 +43,8 @@ def command(
     task = load_task(target)
     name = checked_name("run id", run_id if run_id is not None else new_run_id(task.spec.name))
     given = parse_inputs(task.spec, inputs)
+    seal_key()  # like the surroundings: refused before a store is made
+    check_surroundings(task.spec, os.environ)
     store = store_to_start_in()
     note_no_witness()
     return carry_out(task, name, given, store, How(not no_wait, plain, as_json, shadow))

@@ -8,7 +8,7 @@ from itertools import islice
 import click
 
 from milepost.cli.opened import store_to_read
-from milepost.cli.options import json_option
+from milepost.cli.options import TEXT, json_option
 from milepost.cli.output import emit, note, table
 from milepost.records.model import RunStatus
 from milepost.records.shown import cut
@@ -24,7 +24,7 @@ NEXT_LENGTH_MAX = 80
 
 
 @click.command("runs")
-@click.option("--task", help="Only runs of this task.")
+@click.option("--task", type=TEXT, help="Only runs of this task.")
 @click.option("--status", type=click.Choice([status.value for status in RunStatus]), help="Only runs of this status.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many, newest first.")
 @json_option

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from milepost.cli.opened import store_to_read, the_store
-from milepost.cli.options import RUN, json_option
+from milepost.cli.options import RUN, TEXT, json_option
 from milepost.cli.output import emit, note, say, table
 from milepost.errors import MisuseError
 from milepost.records.shown import cut
@@ -28,10 +28,16 @@ CELL_MAX = 60
 @click.argument("what", type=click.Choice(["report"]))
 @click.argument("run_id", metavar="[RUN]", required=False, type=RUN)
 @click.option("--against", metavar="FILE|RUN", help="A CSV or JSON-lines file, or a live run, that says what was done.")
-@click.option("--on", "fields", multiple=True, metavar="FIELD", help="A field that names one write; may be repeated.")
-@click.option("--effect", default="", help="Only writes of this effect; what leaves others out promotes nothing.")
+@click.option(
+    "--on", "fields", type=TEXT, multiple=True, metavar="FIELD", help="A field that names one write; may be repeated."
+)
+@click.option(
+    "--effect", type=TEXT, default="", help="Only writes of this effect; what leaves others out promotes nothing."
+)
 @click.option("--keep", is_flag=True, help="Keep the comparison in the store: what `milepost promote` rests on.")
-@click.option("--task", "task", help="All shadow runs of this task over time, from the comparisons that were kept.")
+@click.option(
+    "--task", "task", type=TEXT, help="All shadow runs of this task over time, from the comparisons that were kept."
+)
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @json_option
 def command(

@@ -13,6 +13,7 @@ from milepost.errors import BadOption
 from milepost.protocol.keys import Key, checked_step_name
 from milepost.protocol.spec import Spec, TaskSpec
 from milepost.records.annotations import function_annotations
+from milepost.records.outside import is_text
 
 Function = Callable[..., Any]
 
@@ -79,5 +80,5 @@ def names_given(where: str, option: str, given: Any) -> list[str]:
 def check_texts(where: str, **texts: str | None) -> None:
     """Refuse what no record could hold: it would be found out when something has happened already."""
     for option, text in texts.items():
-        if text is not None and not (isinstance(text, str) and text.encode("utf-8", "replace").decode() == text):
+        if text is not None and not (isinstance(text, str) and is_text(text)):
             raise BadOption(where=f"{where}, {option}=", reason=f"expected a text that UTF-8 can hold, found {text!r}")

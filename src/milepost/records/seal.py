@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from milepost.errors import BadOption, CorruptRecord
+from milepost.records.outside import variable
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
 
 Row = TypeVar("Row", AnswerRow, CancelRow, ClaimRow)
@@ -211,8 +212,8 @@ def _piece(value: str | bytes | bool | int | None) -> bytes:
 
 
 def seal_key_in(environ: Mapping[str, str]) -> bytes | None:
-    """Return the key of MILEPOST_SEAL_KEY, None without one. Raises: BadOption when it is too short to be one."""
-    text = environ.get("MILEPOST_SEAL_KEY")
+    """Return the key of MILEPOST_SEAL_KEY, None without one. Raises: BadOption when it cannot be one."""
+    text = variable(environ, "MILEPOST_SEAL_KEY")
     return checked_key(text.encode("utf-8"), "MILEPOST_SEAL_KEY") if text else None
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from milepost.errors import OutsideRun
+from milepost.records.outside import variable
 
 RUN_VARIABLE = "MILEPOST_RUN"
 """`PID RUN_ID` of the process and a run that is active in it."""
@@ -31,8 +32,8 @@ plays_both = False
 
 
 def agent_of(environ: Mapping[str, str], task: str) -> str:
-    """Return who or what runs a task: nobody by that name answers what it asks."""
-    return environ.get(AGENT_VARIABLE) or f"agent:{task}@{platform.node()}"
+    """Return who or what runs a task: nobody by that name answers what it asks. Raises: BadOption."""
+    return variable(environ, AGENT_VARIABLE) or f"agent:{task}@{platform.node()}"
 
 
 def announce(run_id: str | None) -> None:

@@ -15,6 +15,7 @@ from milepost.errors import (
     RunEnded,
     RunUnstarted,
     ShadowDiffers,
+    StepFailed,
     WrongTask,
 )
 from milepost.protocol.decide import World
@@ -184,8 +185,10 @@ def _first_start(
             opening.run.promoted = required(task, taken.store, options.seal_key)  # once more: it is held from here on
         record, artifacts = _run_started(task, encoded, opening.run)
         opening.run.journal.append((record,), artifacts)
-    except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
+    except BaseException as error:  # translated at the door, none is swallowed
         outcome = told(opening.run, error)
+        if isinstance(outcome, StepFailed) and outcome is not error:
+            raise  # nothing of the plan ran yet: it is no failure of the plan's
         raise outcome from outcome.__cause__
     return opening
 

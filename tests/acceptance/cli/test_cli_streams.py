@@ -52,6 +52,18 @@ def test_a_result_that_cannot_be_written_is_told_and_prints_again(shell: Shell, 
     assert shell.run("resume", "one").out == "quiet\n"
 
 
+@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
+@pytest.mark.parametrize("words", [("show", "nobody"), ("run", "nobody.py"), ("show", "--nothing")])
+def test_an_error_that_stdout_does_not_take_is_told_without_a_traceback(
+    shell: Shell, where: str, words: tuple[str, ...]
+) -> None:
+    """With --json errors go there, too."""
+    ended = redirected(shell, where, *words, "--json")
+    assert ended.status == 6
+    assert ended.err.startswith("unavailable: the result cannot be written to stdout")
+    assert "Traceback" not in ended.err
+
+
 @pytest.mark.parametrize("words", [("--help",), ("runs",), ("--version",)])
 def test_a_full_disk_behind_any_command_is_no_bug_of_ours(shell: Shell, words: tuple[str, ...]) -> None:
     """A page of help to a full disk, too."""

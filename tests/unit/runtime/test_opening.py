@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from desk import Desk
 
 from milepost import step, task
 from milepost.errors import CorruptRecord, StepFailed
@@ -83,3 +84,23 @@ def test_the_head_covers_number_chain_seal_and_order_of_every_record() -> None:
             sealer.check_head(3, honest, found)
     for other in (Sealer("r2", b"key"), Sealer("r", None), Sealer("r", b"other")):
         assert other.head_of(places("", "a", "")) != honest
+
+
+class Unreadable:
+    """A tool whose signature nobody can read."""
+
+    def __call__(self) -> None: ...
+
+    __signature__ = property(lambda self: 1 // 0)
+
+
+def test_a_start_that_nothing_was_recorded_of_is_not_blamed_on_the_plan(desk: Desk) -> None:
+    """No line of the plan ran: whoever starts it sees what was raised, and the same start begins later."""
+
+    @task(name="with_tools", tools=[Unreadable()])
+    def plan() -> int:
+        return 1
+
+    with pytest.raises(ZeroDivisionError):
+        desk.run(plan)
+    assert desk.run(task(name="with_tools")(lambda: 1)) == 1
