@@ -143,40 +143,50 @@ class Scope:
 
     def begin(self, spec: AnySpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RuntimeCall:
         """Name a call. Raises: DuplicateStep, BadName, NotEncodable, CalledInside, OutsideRun in a forked child."""
-        self._check_open(spec)
-        bound = spec.arguments.bind(args, kwargs)
-        encoded = spec.arguments.encode(bound)
-        run, task = self.run, current_task()
-        branch = (task or threading.get_ident()) != self.home
-        if self.unsettled and not branch:
-            self.note_caught(own_line_only=True)
-        item_key = self._item_key(spec, args, kwargs) if spec.key is not None else None
-        with run.lock:
-            path = self._name(spec, item_key, branch, encoded)
-            self.expected.pop(path, None)
-        return RuntimeCall(
-            spec=spec,
-            path=path,
-            branch=branch,
-            bound=bound,
-            encoded=encoded,
-            fingerprint=fingerprint(encoded, run.seal_key),
-            item_key=item_key,
-            snapshot=run.snapshot,
-            run_id=run.run_id,
-            task=run.task.name,
-            permissions=run.task.permissions,
-            lease_s=run.lease_s,
-            limits=run.task.limits,
-            promoted=run.promoted,
-            paths=self._sources(spec, bound) if spec.arguments.holds_paths else (),
-            looked_up=run.looked_up.pop(path, None) if run.looked_up else None,
-            elsewhere=run.elsewhere(spec, item_key, path) if isinstance(spec, EffectSpec) else None,
-            scope=self,
-            args=args,
-            kwargs=kwargs,
-            named_by=task,
-        )
+        try:
+            self._check_open(spec)
+            bound = spec.arguments.bind(args, kwargs)
+            encoded = spec.arguments.encode(bound)
+            run, task = self.run, current_task()
+            branch = (task or threading.get_ident()) != self.home
+            if self.unsettled and not branch:
+                self.note_caught(own_line_only=True)
+            item_key = self._item_key(spec, args, kwargs) if spec.key is not None else None
+            with run.lock:
+                path = self._name(spec, item_key, branch, encoded)
+                self.expected.pop(path, None)
+            return RuntimeCall(
+                spec=spec,
+                path=path,
+                branch=branch,
+                bound=bound,
+                encoded=encoded,
+                fingerprint=fingerprint(encoded, run.seal_key),
+                item_key=item_key,
+                snapshot=run.snapshot,
+                run_id=run.run_id,
+                task=run.task.name,
+                permissions=run.task.permissions,
+                lease_s=run.lease_s,
+                limits=run.task.limits,
+                promoted=run.promoted,
+                paths=self._sources(spec, bound) if spec.arguments.holds_paths else (),
+                looked_up=run.looked_up.pop(path, None) if run.looked_up else None,
+                elsewhere=run.elsewhere(spec, item_key, path) if isinstance(spec, EffectSpec) else None,
+                scope=self,
+                args=args,
+                kwargs=kwargs,
+                named_by=task,
+            )
+        except MilepostError as error:
+            self._raised_elsewhere(error)
+            raise
+
+    def _raised_elsewhere(self, error: MilepostError) -> None:
+        """Remember an error that is raised away from the body's own line: somebody takes it, or the body fails."""
+        if here() != self.home:
+            self.unheard = self.unheard or Unheard()
+            self.unheard.failed(error, self.home)
 
     def _check_open(self, spec: AnySpec) -> None:
         """Refuse a call that no body can answer for."""
@@ -260,9 +270,7 @@ class Scope:
 
     def failed(self, call: RuntimeCall, error: MilepostError) -> None:
         """Remember that the plan was told of a failure: when it goes on, it has caught it."""
-        if here() != self.home:
-            self.unheard = self.unheard or Unheard()
-            self.unheard.failed(error, self.home)
+        self._raised_elsewhere(error)
         if not isinstance(error, (StepFailed, Declined)):
             return
         s = self.run.snapshot

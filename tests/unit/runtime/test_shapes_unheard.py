@@ -13,6 +13,7 @@ from branches import BrokenError, resume, start, verified
 from desk import Desk
 
 from milepost import Key, NotApplied, Retry, StepFailed, carry, effect, step, task
+from milepost.errors import DuplicateStep
 
 pytestmark = [
     pytest.mark.timeout(60),
@@ -140,6 +141,24 @@ def test_once_mended_the_step_starts_again(desk: Desk) -> None:
     IS_MENDED.set()
     assert resume(desk, plan) == "all booked"
     assert len(desk.records("step_started")) == 2
+
+
+def test_a_call_refused_in_the_background_is_no_less(desk: Desk) -> None:
+    """The second item was never sent, and the run was done."""
+
+    async def again() -> None:
+        await order(1)
+
+    @task
+    async def plan() -> str:
+        with suppress(StepFailed):
+            await order(1)
+        await asyncio.wait([asyncio.create_task(again())])
+        return "all booked"
+
+    with pytest.raises(DuplicateStep):
+        start(desk, plan)
+    assert desk.status() == "failed"
 
 
 def test_a_step_is_not_verified_over_it(desk: Desk) -> None:
