@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 from collections.abc import Coroutine
@@ -57,7 +58,12 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
         with only_results_on_stdout(), view(plain=how.plain) as shown:
             shown.seen.shadow = is_shadow
             ready = task.options(
-                store=store, watch=shown.watch, waiting=shown.waiting, wait=how.wait, shadow=how.shadow
+                store=store,
+                watch=shown.watch,
+                waiting=shown.waiting,
+                wait=how.wait,
+                shadow=how.shadow,
+                folder=os.getcwd(),
             )
             result = _driven(ready, run_id, inputs)
     except CorruptRecord as error:  # what its row says is not trusted either

@@ -50,6 +50,7 @@ class RunOptions:
     lease_s: float = LEASE_S
     handle_signals: bool = True
     shadow: bool = False  # no effect is sent; for a run that exists it must be what it is
+    folder: str | None = None  # the run's own, where it is another now than it began in: moved, or copied
 
     def __post_init__(self) -> None:
         if not is_number(self.lease_s, LEASE_S_MIN, LEASE_S_MAX):
@@ -70,6 +71,7 @@ class Options(TypedDict, total=False):
     lease_s: float
     handle_signals: bool
     shadow: bool
+    folder: str | None
 
 
 class ActiveRun:

@@ -124,7 +124,8 @@ class Guard:
 
     def _is_own_file(self, place: str, scope: Scope, frame: FrameType | None) -> bool:
         started = scope.run.snapshot.started
-        folders = [self._temporary.get(scope.run), started and os.path.realpath(started.folder)]
+        own = scope.run.options.folder or (started and started.folder)
+        folders = [self._temporary.get(scope.run), own and os.path.realpath(own)]
         if place in _DEVICES or any(folder and _is_in(place, folder) for folder in folders):
             return True
         return "__pycache__" in place and nearest(frame).startswith(_IMPORT)

@@ -142,3 +142,45 @@ def test_a_store_alone_that_was_copied_asks_where_the_task_is(shell: Shell, proj
 def test_all_takes_no_task(shell: Shell, project: Path) -> None:
     """Several runs may have several tasks."""
     assert shell.run("resume", "--all", "--task", "plan.py:moved").status == 2
+
+
+SHADOWED = """
+import os
+from pathlib import Path
+from milepost import step, task
+
+@step
+def written() -> str:
+    if os.environ.get("FAIL"):
+        raise RuntimeError("not yet")
+    Path("own.txt").write_text("mine")
+    if "ELSEWHERE" in os.environ:
+        Path(os.environ["ELSEWHERE"]).write_text("others work here")
+    return "written"
+
+@task
+def shadowed() -> str:
+    return written()
+"""
+
+
+@pytest.mark.parametrize("reaches_back", [False, True])
+def test_a_copied_shadow_run_changes_the_copy_and_not_where_it_began(shell: Shell, reaches_back: bool) -> None:
+    """The folder on record is the original project: others work there, nothing is to change in it."""
+    began, copy = shell.folder / "began", shell.folder / "copy"
+    for folder in (began, shell.folder / "temporary"):
+        folder.mkdir()
+    shell.environ["TMPDIR"] = str(shell.folder / "temporary")  # which a shadow run may write to
+    (began / "plan.py").write_text(SHADOWED, encoding="utf-8")
+    shell.environ["MILEPOST_STORE"] = str(began / ".milepost" / "store.sqlite")
+    shell.folder = began
+    assert shell.run("run", "--shadow", "plan.py", "--run-id", "one", FAIL="1").status == 1
+    del shell.environ["MILEPOST_STORE"]
+    shutil.copytree(began, copy)
+    shell.folder = copy
+    if reaches_back:
+        shell.environ["ELSEWHERE"] = str(began / "theirs.txt")
+    ended = shell.run("resume", "one")
+    assert ended.status == (2 if reaches_back else 0), ended.err
+    assert (copy / "own.txt").read_text() == "mine"
+    assert not (began / "theirs.txt").exists()
