@@ -8,7 +8,7 @@ from typing import Any
 from milepost.protocol.approval import rule_of, who_decides
 from milepost.protocol.call import Call
 from milepost.protocol.ops import Load, Now, Steps
-from milepost.protocol.questions import ask, counted, done_before, ended
+from milepost.protocol.questions import ask, counted, done_before, ended, listed
 from milepost.records.canonical import parse
 from milepost.records.compare import difference
 from milepost.records.model import Pointer, QuestionKind
@@ -24,6 +24,7 @@ def asking(
     evidence: Any = None,
     about: Mapping[str, Any] | None = None,
     without: Sequence[str] = (),
+    once: str = "",
 ) -> Steps[None]:
     """Ask about a call. Never goes on: the branch is parked and unwound.
 
@@ -41,6 +42,7 @@ def asking(
         evidence=evidence,
         about={**(about or {}), **who},
         without=without,
+        once=once,
     )
 
 
@@ -50,18 +52,23 @@ def changes_since(kept: Pointer, what: str, now: bytes) -> Steps[list[str]]:
     return [str(change) for change in difference(old, parse(now))]
 
 
-def ask_about_plan(call: Call[Any]) -> Steps[None]:
-    """Ask before a call that no record knows runs while one of the same line that stands is still unclaimed."""
+def ask_about_plan(call: Call[Any], unclaimed: Sequence[str], besides: Sequence[str] = ()) -> Steps[None]:
+    """Ask before a call that no record knows runs while what stands in its place is still unclaimed.
+
+    Accepting also settles `besides`: that the plan does without them.
+    """
     yield from asking(
         call,
         QuestionKind.PLAN_CHANGED,
         sentence=(
-            f"The plan calls {call.path}, which has no record, where {call.unclaimed[0]} was "
-            f"{done_before(call.snapshot, call.unclaimed[:1])} before: "
-            f"code was inserted, moved or renamed. Accepting covers every call of {call.spec.name} in this body."
+            f"The plan calls {call.path}, which has no record, where {unclaimed[0]} was "
+            f"{done_before(call.snapshot, unclaimed[:1])} before: "
+            f"code was inserted, moved or renamed. Accepting covers every call of {call.spec.name} in this body"
+            f"{', and whatever else stands in the place of ' + listed(besides) if besides else ''}."
         ),
-        evidence={"called": call.path, "finished_and_not_called_yet": list(call.unclaimed)},
-        about={"paths": [call.path], "names": [call.declared]},
+        evidence={"called": call.path, "finished_and_not_called_yet": list(unclaimed)},
+        about={"paths": [call.path, *besides], "names": [call.declared]},
+        once=f"plan {call.declared}",
     )
 
 

@@ -23,7 +23,8 @@ S = TypeVar("S", StepSpec, EffectSpec)
 class Call(Generic[S]):
     """`encoded` is the canonical JSON of the watched arguments, `fingerprint` its (keyed) digest.
 
-    `unclaimed` lists what is finished or in doubt on the body's own line and was not called again yet.
+    `unclaimed` lists what was finished or sent on the body's own line and was not called again yet; `outstanding`
+    is True for an effect without record where on any line around it something was that was not called again yet.
     `lease_s` is the lease's length in seconds; `looked_up` what rule 3 already heard from the provider.
     """
 
@@ -40,6 +41,7 @@ class Call(Generic[S]):
     permissions: frozenset[str] | None
     lease_s: float
     unclaimed: Sequence[str] = ()
+    outstanding: bool = False
     paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
     looked_up: object = None
     limits: Limits | None = None  # of the task
@@ -69,10 +71,12 @@ class Call(Generic[S]):
 
         A person accepts this call, or every call of its name here; or said redo after all of those were finished.
         """
-        s = self.snapshot
-        if not self.unclaimed or self.path in s.accepted_plan or self.declared in s.accepted_names:
-            return False
-        return not all(s.redoes(path) for path in self.unclaimed)
+        return bool(self.unclaimed) and not self.is_accepted and not all(map(self.snapshot.redoes, self.unclaimed))
+
+    @property
+    def is_accepted(self) -> bool:
+        """Say whether a person let this call run in a plan that changed, or all calls of its name in this body."""
+        return self.path in self.snapshot.accepted_plan or self.declared in self.snapshot.accepted_names
 
     @property
     def starts_max(self) -> int:

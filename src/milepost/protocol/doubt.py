@@ -198,6 +198,7 @@ def unsettled_question(found: str, s: Snapshot, state: EffectState, send: Send, 
         sentence=f"{found}, but nobody knows whether {state.path} happened at {intent.provider} (key {intent.key}).",
         evidence={"effect": state.path, "key": intent.key, "provider": intent.provider, "sent_at": intent.at},
         about=who_decides(s, state.path),
+        once=doubted(state.path),
     )
 
 
@@ -220,7 +221,13 @@ def _ask(
             "changes": changes or [],
             "request": parse(call.encoded),
         },
+        once=doubted(call.path),
     )
+
+
+def doubted(path: str) -> str:
+    """Name what became of an effect, for whoever may ask about it: the plan's own call, or one in its place."""
+    return f"what became of {path}"
 
 
 def _error(send: Send) -> str | None:

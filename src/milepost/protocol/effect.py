@@ -6,6 +6,8 @@ memory of the key, or with a person; never in a guess.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from milepost.errors import NotDecodable, PermissionMissing
@@ -17,7 +19,7 @@ from milepost.protocol.claim import settle_claim
 from milepost.protocol.doubt import resolve, unsettled_question
 from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import answered
-from milepost.protocol.ops import Append, Load, Now, Steps, Wait
+from milepost.protocol.ops import Append, Load, Now, Outstanding, Park, Steps, Wait
 from milepost.protocol.questions import ended, listed
 from milepost.protocol.request import Request, exact_request
 from milepost.protocol.sending import effect_failed, send
@@ -119,11 +121,14 @@ def _rests_on_it(call: Call[EffectSpec], answer: str | None, request: Request) -
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
     if call.effect is None:
-        yield from _settle_doubt(call)
+        others: Sequence[str] = (yield Outstanding()) if call.outstanding else ()
+        yield from _settle_doubt(call, others)
         if call.plan_changed:
-            yield from ask_about_plan(call)
+            yield from ask_about_plan(call, call.unclaimed)
         if call.elsewhere is not None and call.path not in call.snapshot.accepted_plan:
             yield from _ask_elsewhere(call, call.elsewhere)
+        if others and not call.is_accepted:
+            yield from ask_about_plan(call, others, besides=others)
     state = call.effect
     if call.promoted is not None and (state is None or not state.finished):
         yield from call.promoted.ask_if_unlike(call)
@@ -131,17 +136,20 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
         yield from settle_claim(call, request)
 
 
-def _settle_doubt(call: Call[EffectSpec]) -> Steps[None]:
+def _settle_doubt(call: Call[EffectSpec], others: Sequence[str]) -> Steps[None]:
     """Ask what became of a send in whose place this one may stand: be it under another name."""
     s = call.snapshot
-    places = [path for path in call.unclaimed if not s.is_finished(path)]
+    places = [path for path in (*call.unclaimed, *others) if not s.is_finished(path)]
     if call.elsewhere is not None:
         places.append(call.elsewhere)
-    for path in places:
-        if (found := s.left_open_in(path)) is not None:
-            now = yield Now()
-            why = f"{call.path} has no record and may be what was sent as {found[0].path}"
-            yield unsettled_question(why, s, *found, run_id=call.run_id, at=now.text)
+    doubts = {state.path: (state, left) for path in places for state, left in s.left_open_in(path)}
+    for state, left in doubts.values():
+        now = yield Now()
+        why = f"{call.path} has no record and may be what was sent as {state.path}"
+        asked = unsettled_question(why, s, state, left, run_id=call.run_id, at=now.text)
+        yield replace(asked, ahead=True)
+    if doubts:
+        yield Park()
 
 
 def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:

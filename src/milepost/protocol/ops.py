@@ -179,6 +179,14 @@ class Wait(Op):
 
 
 @frozen
+class Outstanding(Op):
+    """→ the paths of what an effect without record may be, and which the plan did not come to.
+
+    Other tasks and threads have their own time: as long as they come to what is missing, it is waited for them.
+    """
+
+
+@frozen
 class Pace(Op):
     """→ the UTC time (ISO) before which a send has to wait to keep to a rate; None: now. The place is kept for it."""
 

@@ -137,10 +137,13 @@ def short(fingerprint: str | None) -> str:
 
 def done_before(s: Snapshot, paths: Sequence[str]) -> str:
     """Say in a word what calls were before the plan changed."""
+    unfinished = [path for path in paths if not s.is_finished(path)]
+    in_doubt = [path for path in unfinished if s.left_open_in(path)]
     said = {
         "finished": any(s.is_finished(path) and path not in s.declined for path in paths),
         "declined": any(path in s.declined for path in paths),
-        "left in doubt": any(not s.is_finished(path) for path in paths),
+        "left in doubt": bool(in_doubt),
+        "begun (an effect in it was applied)": len(in_doubt) < len(unfinished),
     }
     return " or ".join(word for word, is_said in said.items() if is_said)
 

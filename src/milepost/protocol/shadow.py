@@ -31,7 +31,7 @@ def shadow_effect(call: Call[EffectSpec], request: Request) -> Steps[Any]:
     state = call.effect
     noted = state.shadowed if state is not None else None
     if noted is None and call.plan_changed:
-        yield from ask_about_plan(call)
+        yield from ask_about_plan(call, call.unclaimed)
     if noted is None or noted.request_digest != request.digest:
         yield from _note(call, request)
     state = call.effect

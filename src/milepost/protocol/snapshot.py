@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
+from milepost.protocol.spec import own_versions
 from milepost.protocol.state import ApprovalState, EffectState, Send, StepState
 from milepost.protocol.used import Used
 from milepost.records.frozen import slotted
@@ -72,6 +73,11 @@ class Snapshot:
         """Say whether no effect of this run is ever sent."""
         return self.started is not None and self.started.shadow
 
+    @property
+    def code_changed(self) -> bool:
+        """Say whether the task's own code is another than when the run, or the first of its family, began."""
+        return self.started is not None and own_versions(self.started.versions) != own_versions(self.versions)
+
     def open_intents(self) -> Iterator[tuple[EffectState, Send]]:
         """Yield every open intent, oldest first."""
         for state in self.effects.values():
@@ -123,10 +129,18 @@ class Snapshot:
         state = self.steps.get(path) or self.effects.get(path)
         return path in self.declined or (state is not None and state.finished)
 
-    def left_open_in(self, path: str) -> tuple[EffectState, Send] | None:
-        """Return an effect that a process which is gone left open, and that send: this effect, or one inside of it."""
-        near = (state for state in self.effects.values() if state.path == path or state.path.startswith(f"{path}/"))
-        return next(((state, left) for state in near if (left := state.left_open) is not None), None)
+    def left_open_in(self, path: str) -> list[tuple[EffectState, Send]]:
+        """Return what was left in doubt, each with its send: this effect, or those inside of this step."""
+        return [(state, left) for state in self._effects_in(path) if (left := state.left_open) is not None]
+
+    def holds_applied(self, path: str) -> bool:
+        """Say whether an effect was applied: this one, or one inside of this step."""
+        return any(state.applied is not None for state in self._effects_in(path))
+
+    def _effects_in(self, path: str) -> list[EffectState]:
+        if path in self.effects:
+            return [self.effects[path]]
+        return [state for state in list(self.effects.values()) if state.path.startswith(f"{path}/")]
 
     def step_state(self, path: str) -> StepState:
         state = self.steps.get(path)

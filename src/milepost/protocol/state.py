@@ -182,6 +182,7 @@ class EffectState:
     answered_result: Pointer | None = None
     shadowed: EffectShadowed | None = None  # of a shadow run: it would have been sent
     in_doubt: bool = False  # the store went back: there may have been sends after the last one recorded
+    not_found: bool = False  # a lookup of this process found nothing of its open sends; never recorded
 
     @property
     def finished(self) -> bool:
@@ -198,8 +199,12 @@ class EffectState:
 
     @property
     def left_open(self) -> Send | None:
-        """Return the first send that a process which is gone left open."""
-        return next((send for send in self.open_sends if send.resumed_at is not None), None)
+        """Return the first send that a process which is gone left open, unless its provider knows nothing of it.
+
+        What stands in the place of a send that did not arrive is no second one.
+        """
+        sends = () if self.not_found else self.open_sends
+        return next((send for send in sends if send.resumed_at is not None), None)
 
     @property
     def last(self) -> Send | None:

@@ -98,7 +98,7 @@ def settle_changes(call: Call[StepSpec]) -> Steps[None]:
     state = call.step
     if state is None:
         if call.plan_changed:
-            yield from ask_about_plan(call)
+            yield from ask_about_plan(call, call.unclaimed)
         return
     if not state.finished:
         return

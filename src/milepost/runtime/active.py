@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, TypedDict
 from milepost.errors import BadOption, CorruptRecord, LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
 from milepost.protocol.amounts import is_number, shown
 from milepost.protocol.ops import Artifact
-from milepost.protocol.outcomes import NotFound
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import Record
-from milepost.records.naming import body_of
 from milepost.records.rows import ClaimRow
 from milepost.runtime.bell import Bell
 from milepost.runtime.clock import Clock
+from milepost.runtime.expected import sent_by_body
 from milepost.runtime.journal import Entry, Journal
 from milepost.runtime.pacing import Pacing
 from milepost.stores.contract import LEASE_S, Lease, Store
@@ -121,32 +120,10 @@ class ActiveRun:
 
     # ── what a body may still expect ────────────────────────────────────────────────────────────────
 
-    def stands_in(self, path: str) -> dict[str, bool]:
-        """Return what was finished, declined or left in doubt in a body, in order: path -> called on its own line."""
-        found: dict[str, bool] = {}
-        s = self.snapshot
-        if path in self.unread:
-            self.journal.load_chain(path)
-        for child in s.children.get(path, ()):
-            state = s.steps.get(child) or s.effects.get(child)
-            if state is not None and (state.finished or self._holds_doubt(child)):
-                found[child] = not state.branch
-        for child, declined in s.declined.items():
-            if child not in found and body_of(child) == path:
-                found[child] = declined.question.about.get("own_line", False)
-        return found
-
-    def _holds_doubt(self, path: str) -> bool:
-        return any(left == path or left.startswith(f"{path}/") for left in self._left_in_doubt)
-
     @cached_property
-    def _left_in_doubt(self) -> tuple[str, ...]:
-        """Paths of effects that a process which is gone left open, as it was when the plan began.
-
-        Not of those that were looked up and not found: what stands in their place is no second send.
-        """
-        left = (path for path, state in self.snapshot.effects.items() if state.left_open is not None)
-        return tuple(path for path in left if not isinstance(self.looked_up.get(path), NotFound))
+    def sent_in(self) -> dict[str, dict[str, None]]:
+        """What was sent before the plan began, by body."""
+        return sent_by_body(self.snapshot)
 
     def elsewhere(self, spec: EffectSpec, item_key: str | None, path: str) -> str | None:
         """Return another path under which the same effect and key= was sent, for an effect without record.

@@ -25,6 +25,7 @@ from milepost.protocol.ops import (
     LookUp,
     Observe,
     Op,
+    Outstanding,
     Park,
     Send,
     Steps,
@@ -38,6 +39,7 @@ from milepost.records.times import parse_time
 from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.drive import ahead_of, protocol_of
+from milepost.runtime.expected import outstanding
 from milepost.runtime.guarded import entered, left
 from milepost.runtime.looking import only_look
 from milepost.runtime.perform import PERFORM
@@ -220,6 +222,17 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
     await _gate(run)
 
 
+async def _await_outstanding(run: ActiveRun, call: RuntimeCall, op: Outstanding) -> list[str]:
+    run.watched = True
+    while left := outstanding(call):
+        with _Cancellable(call):
+            if not await run.bell.wait_async(partial(perform.one_came, run, call, len(left)), perform.LULL_S):
+                break
+        await _gate(run)
+    await _gate(run)
+    return left
+
+
 # ── users' functions ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -336,6 +349,7 @@ _PERFORM_ASYNC: dict[type[Op], Callable[[ActiveRun, Any, Any], Awaitable[Any]]] 
     Ask: _ask,
     Park: _park_here,
     Wait: _wait,
+    Outstanding: _await_outstanding,
     Body: _body,
     Send: _send,
     Verify: _verify,

@@ -20,6 +20,7 @@ from milepost.protocol.spec import Verifier
 from milepost.records.arguments import ArgumentsCodec
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun
+from milepost.runtime.expected import uncalled
 from milepost.runtime.guarded import entered, left
 from milepost.runtime.scope import SENDING, RuntimeCall, Scope, current
 
@@ -107,11 +108,11 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
     error = error or scope.forgotten()
     if error is None and scope.unheard is not None:
         error = scope.unheard.take()
-    uncalled: Sequence[str] = ()
+    missed: Sequence[str] = ()
     if error is None:
         scope.note_caught()
-        uncalled = scope.uncalled()
-    return Ended(value, error, scope.run.clock.ticks() - began, scope.spent or None, uncalled, scope.misused)
+        missed = uncalled(scope)
+    return Ended(value, error, scope.run.clock.ticks() - began, scope.spent or None, missed, scope.misused)
 
 
 def signal_in(group: BaseExceptionGroup[BaseException]) -> Signal | None:

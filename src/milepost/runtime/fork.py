@@ -213,20 +213,16 @@ def _made(family: Family, new: NewRun) -> Lease:
 
 
 def _kept(trusted: Trusted) -> Iterator[Record]:
-    """Yield effects first (all of them), then the checkpoints before the step, each in its old order.
-
-    Effects from after the step are marked as called elsewhere: the plan is not expected to reach them in order.
-    """
+    """Yield effects first (all of them), then the checkpoints before the step, each in its old order."""
     for state in trusted.whole.effects.values():
-        later = state.path not in trusted.before.effects
         for send in state.sends:
-            yield replace(send.intent, branch=send.intent.branch or later)
+            yield send.intent
             if send.outcome is not None:
                 yield send.outcome
         if state.applied is not None and not any(send.outcome is state.applied for send in state.sends):
             yield state.applied
         if state.shadowed is not None:
-            yield replace(state.shadowed, branch=state.shadowed.branch or later)
+            yield state.shadowed
     verified = [s for s in trusted.before.steps.values() if s.verified is not None and trusted.before.counts(s.path)]
     for step in sorted(verified, key=attrgetter("verified_order")):
         assert step.verified is not None

@@ -25,7 +25,7 @@ from milepost.protocol.failure import cause_record, error_record, leaves_as_it_i
 from milepost.protocol.keep import beside, keep_bytes, keep_files
 from milepost.protocol.landing import answered, answered_outcome, recovered
 from milepost.protocol.ops import Append, Artifact, Ask, Body, Ended, Load, Now, Steps, Within
-from milepost.protocol.outcomes import CannotTell, Found
+from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.questions import uncalled_question
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.state import EffectState, Send
@@ -229,6 +229,7 @@ def _look_up_all(run: ActiveRun, intents: Any) -> Steps[Mapping[str, object]]:
             continue
         answers[state.path] = answer = yield Within(call, look_up(call, send.intent.key, state))
         run.looked_up[state.path] = answer
+        state.not_found = isinstance(answer, NotFound)
     return answers
 
 

@@ -16,6 +16,7 @@ from milepost.protocol.ops import (
     Now,
     Observe,
     Op,
+    Outstanding,
     Pace,
     SupplyResult,
     Verify,
@@ -26,7 +27,7 @@ from milepost.records.times import parse_time
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.scope import RuntimeCall
 
-_LOOKS = (Now, Load, Observe, Body, Within, Pace)
+_LOOKS = (Now, Load, Observe, Body, Within, Pace, Outstanding)
 """Changes nothing that lasts; a body other than the plan's comes after the record of its start, none of these."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from milepost.protocol.ops import (
     Now,
     Observe,
     Op,
+    Outstanding,
     Pace,
     Park,
     ReadSecrets,
@@ -40,6 +42,7 @@ from milepost.records.times import format_time, parse_time
 from milepost.runtime import bodies, crash
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.clock import moment
+from milepost.runtime.expected import outstanding
 from milepost.runtime.files import keep_path
 from milepost.runtime.journal import Entry
 from milepost.runtime.leases import me
@@ -51,6 +54,8 @@ from milepost.stores.contract import Held
 
 WAKE_S = 1.0
 """Longest sleep of a wait before the wall clock is looked at again, so that a clock that jumps is noticed."""
+LULL_S = 2.0
+"""How long no other task or thread came to what is missing, before it counts as missing, in seconds."""
 
 
 def now(run: ActiveRun, call: RuntimeCall, op: Now) -> Moment:
@@ -147,6 +152,20 @@ def wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
     finally:
         run.unpark()
     gate(run)
+
+
+def await_outstanding(run: ActiveRun, call: RuntimeCall, op: Outstanding) -> list[str]:
+    """Return what a call may be and nobody came to, having waited for other tasks and threads while they come."""
+    run.watched = True
+    while (left := outstanding(call)) and run.bell.wait(partial(one_came, run, call, len(left)), LULL_S):
+        gate(run)
+    gate(run)
+    return left
+
+
+def one_came(run: ActiveRun, call: RuntimeCall, before: int) -> bool:
+    """Say whether there is less to wait for, or no use in waiting."""
+    return interrupted(run) or len(outstanding(call)) < before
 
 
 def pace(run: ActiveRun, call: RuntimeCall, op: Pace) -> str | None:
@@ -295,6 +314,7 @@ PERFORM: dict[type[Op], Handler] = {
     Verify: bodies.verify,
     LookUp: bodies.look_up,
     Wait: wait,
+    Outstanding: await_outstanding,
     Pace: pace,
     Ask: ask,
     Park: park_here,

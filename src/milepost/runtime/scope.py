@@ -38,6 +38,7 @@ from milepost.records.fingerprint import fingerprint
 from milepost.records.frozen import slotted
 from milepost.records.model import Outcome, OutcomeRecorded, Record, StepFailedNoted
 from milepost.records.paths import find_paths
+from milepost.runtime.expected import around, stands_in, unclaimed
 from milepost.runtime.inside import called_in
 from milepost.runtime.loops import current_task, running_loop
 from milepost.runtime.unheard import Unheard, ends_a_thread
@@ -88,6 +89,7 @@ class RuntimeCall(Call[Any]):
     under_way: bool = False  # its scope counts it
     given_up: Future[Ended | None] | None = None  # the thread of a body that was cancelled and still runs
     named_by: asyncio.Task[Any] | None = None  # the asyncio task that made the call
+    stood: bool = False  # it was finished, or sent something, before the plan began
 
 
 class Scope:
@@ -131,8 +133,8 @@ class Scope:
         self.unsettled: dict[str, tuple[Record, bool]] = {}  # failures the plan was told of and may have caught
         self.unheard: Unheard | None = None  # failures away from the body's own line: somebody took them, or nobody
         self._counts: dict[str, int] = {}
-        # what is finished or in doubt and was not called again yet; True: it was called on the body's own line
-        self.expected: dict[str, bool] = {} if inside else run.stands_in(path)
+        # what was finished or sent and was not called again yet; True: it was called on the body's own line
+        self.expected: dict[str, bool] = {} if inside else stands_in(run, path)
 
     @property
     def sends(self) -> bool:
@@ -154,7 +156,9 @@ class Scope:
             item_key = self._item_key(spec, args, kwargs) if spec.key is not None else None
             with run.lock:
                 path = self._name(spec, item_key, branch, encoded)
-                self.expected.pop(path, None)
+                stood = self.expected.pop(path, None) is not None
+            if stood and run.watched:
+                run.bell.ring()
             return RuntimeCall(
                 spec=spec,
                 path=path,
@@ -177,6 +181,7 @@ class Scope:
                 args=args,
                 kwargs=kwargs,
                 named_by=task,
+                stood=stood,
             )
         except MilepostError as error:
             self._raised_elsewhere(error)
@@ -244,29 +249,10 @@ class Scope:
         hint = IN_DOUBT_HINT if spec.retry is None else RETRIED_IN_DOUBT_HINT
         return DuplicateStep(run_id=self.run.run_id, path=path, reason=reason, hint=hint)
 
-    def _unclaimed(self, call: RuntimeCall) -> tuple[str, ...]:
-        """Return what stands on the body's own line and is not called yet, for a call there without a record."""
-        s = self.run.snapshot
-        path = call.path
-        if call.branch or path in s.steps or path in s.effects or path in s.approvals:
-            return ()
-        return tuple(name for name, own_line in self.expected.items() if own_line)
-
     def _sources(self, spec: AnySpec, bound: Mapping[str, Any]) -> list[dict[str, Any]]:
         written = spec.writes if isinstance(spec, StepSpec) else ()
         watched = [bound[name] for name in spec.arguments.watched if name in bound and name not in written]
         return [{"kind": "path", "path": str(path)} for value in watched for _, path in find_paths(value)]
-
-    def uncalled(self) -> tuple[str, ...]:
-        """Return finished records that this body, having returned, did not call again.
-
-        While redoing only effects count: a step that is no longer called leaves nothing outside.
-        """
-        if not self.expected:
-            return ()
-        s = self.run.snapshot
-        missed = (path for path in self.expected if path not in s.accepted_plan and s.is_finished(path))
-        return tuple(path for path in missed if path in s.effects or not s.redoes(path))
 
     def failed(self, call: RuntimeCall, error: MilepostError) -> None:
         """Remember that the plan was told of a failure: when it goes on, it has caught it."""
@@ -312,7 +298,9 @@ class Scope:
             if self._to_come:
                 self.begun(call.path)
             if self.expected:
-                call.unclaimed = self._unclaimed(call)
+                call.unclaimed = unclaimed(call)
+            if isinstance(call.spec, EffectSpec) and call.path not in self.run.snapshot.effects:
+                call.outstanding = bool(around(self))
 
     def leave(self, call: RuntimeCall) -> None:
         """Count a call that is under way as over; wake whoever waits for the body to be quiet."""
