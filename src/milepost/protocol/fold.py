@@ -10,6 +10,7 @@ from typing import Any
 
 from milepost.protocol.answered import ANSWERED, approval_asked, approval_given, doubt_effects, leave_unasked
 from milepost.protocol.snapshot import Snapshot
+from milepost.protocol.spec import own_versions
 from milepost.protocol.state import ApprovalState, Send
 from milepost.records.model import (
     ENDED,
@@ -104,6 +105,8 @@ def _versions_noted(s: Snapshot, r: VersionsNoted) -> None:
         s.step_versions[r.what] = r.new
     else:
         s.versions = r.new
+        if own_versions(r.old) != own_versions(r.new):
+            s.code_order = s.record_count
 
 
 def _cancel_entered(s: Snapshot, r: CancelEntered) -> None:
@@ -196,7 +199,7 @@ def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
     state.starts += 1
     state.until = state.answer = state.failure = None
     state.looks, state.in_doubt = 0, False
-    state.branch = r.branch
+    state.branch, state.intent_order = r.branch, s.record_count
     _act_on(s.approvals, r.path)
     s.has_run = True
 

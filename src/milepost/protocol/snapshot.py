@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
-from milepost.protocol.spec import own_versions
 from milepost.protocol.state import ApprovalState, EffectState, Send, StepState
 from milepost.protocol.used import Used
 from milepost.records.frozen import slotted
@@ -40,6 +39,7 @@ class Snapshot:
     void: dict[str, QuestionAsked] = field(default_factory=dict)  # the run ended without their answer
     answered: dict[str, tuple[QuestionAsked, AnswerEntered]] = field(default_factory=dict)
     versions: Data = field(default_factory=dict)  # of the task, as last noted
+    code_order: int = 0  # how many records were folded before the task's own code was noted to be another; 0: it is not
     step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
     sent_items: dict[tuple[str, str | None], dict[str, None]] = field(default_factory=dict)  # effect, key= -> paths
@@ -72,11 +72,6 @@ class Snapshot:
     def is_shadow(self) -> bool:
         """Say whether no effect of this run is ever sent."""
         return self.started is not None and self.started.shadow
-
-    @property
-    def code_changed(self) -> bool:
-        """Say whether the task's own code is another than when the run, or the first of its family, began."""
-        return self.started is not None and own_versions(self.started.versions) != own_versions(self.versions)
 
     def open_intents(self) -> Iterator[tuple[EffectState, Send]]:
         """Yield every open intent, oldest first."""
@@ -136,6 +131,13 @@ class Snapshot:
     def holds_applied(self, path: str) -> bool:
         """Say whether an effect was applied: this one, or one inside of this step."""
         return any(state.applied is not None for state in self._effects_in(path))
+
+    def is_older_than_code(self, path: str) -> bool:
+        """Say whether what stands under a path was recorded before the task's own code was changed."""
+        step = self.steps.get(path)
+        if step is not None and step.verified is not None:
+            return step.verified_order < self.code_order
+        return min((state.intent_order for state in self._effects_in(path)), default=0) < self.code_order
 
     def _effects_in(self, path: str) -> list[EffectState]:
         if path in self.effects:

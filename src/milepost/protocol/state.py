@@ -182,6 +182,7 @@ class EffectState:
     answered_result: Pointer | None = None
     shadowed: EffectShadowed | None = None  # of a shadow run: it would have been sent
     in_doubt: bool = False  # the store went back: there may have been sends after the last one recorded
+    intent_order: int = 0  # how many records were folded before its last intent
     not_found: bool = False  # a lookup of this process found nothing of its open sends; never recorded
 
     @property

@@ -99,7 +99,7 @@ def _may_be_another(run: ActiveRun, path: str) -> bool:
         return True
     if path in s.accepted_plan or s.redoes(path) or path in s.declined:
         return False
-    return s.code_changed or not _is_declared(s, path)
+    return s.is_older_than_code(path) or not _is_declared(s, path)
 
 
 def _is_declared(s: Snapshot, path: str) -> bool:

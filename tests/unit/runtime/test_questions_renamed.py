@@ -282,6 +282,27 @@ def test_a_new_call_waits_for_the_branch_whose_call_is_in_doubt(
     assert [amount for _, amount, _ in provider.ledger] == [7, 8, 9]
 
 
+@pytest.mark.usefixtures("short_lull")
+@pytest.mark.parametrize("plan", [with_tasks, with_threads])
+def test_what_was_applied_under_the_code_as_it_is_may_come_late(
+    desk: Desk, provider: Provider, plan: Callable[..., Any]
+) -> None:
+    """The code was changed before that: a branch that takes its time is no other plan."""
+    desk.dies(one_by_one(paying(provider, **LIFETIME)), at="send", phase="before")
+    left_in_doubt(desk, provider, plan, **LIFETIME)
+    is_paid = threading.Event()
+
+    def gate(amount: int) -> None:
+        assert amount != 7 or is_paid.wait(WAIT_S)
+
+    def then(amount: int) -> None:
+        if amount == 9:
+            is_paid.set()
+
+    assert len(ran(desk, plan(paying(provider, then=then, **LIFETIME), gate))) == 3
+    assert [amount for _, amount, _ in provider.ledger] == [7, 8, 9]
+
+
 def this_run() -> ActiveRun:
     scope = current.get()
     assert scope is not None
