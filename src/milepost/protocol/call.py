@@ -42,6 +42,7 @@ class Call(Generic[S]):
     lease_s: float
     unclaimed: Sequence[str] = ()
     outstanding: bool = False
+    stood: bool = False  # it was finished, or had sent something, before the plan began
     paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
     looked_up: object = None
     limits: Limits | None = None  # of the task

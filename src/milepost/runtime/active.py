@@ -21,7 +21,7 @@ from milepost.records.model import Record
 from milepost.records.rows import ClaimRow
 from milepost.runtime.bell import Bell
 from milepost.runtime.clock import Clock
-from milepost.runtime.expected import sent_by_body
+from milepost.runtime.expected import sent_by_body, stands_in
 from milepost.runtime.journal import Entry, Journal
 from milepost.runtime.pacing import Pacing
 from milepost.stores.contract import LEASE_S, Lease, Store
@@ -120,9 +120,14 @@ class ActiveRun:
 
     # ── what a body may still expect ────────────────────────────────────────────────────────────────
 
+    def stands_in(self, path: str) -> dict[str, bool]:
+        """Return what was finished, declined or sent in a body before the plan began."""
+        if path in self.unread:
+            self.journal.load_chain(path)
+        return stands_in(self.snapshot, path, self._sent.get(path, {}))
+
     @cached_property
-    def sent_in(self) -> dict[str, dict[str, None]]:
-        """What was sent before the plan began, by body."""
+    def _sent(self) -> dict[str, dict[str, None]]:
         return sent_by_body(self.snapshot)
 
     def elsewhere(self, spec: EffectSpec, item_key: str | None, path: str) -> str | None:

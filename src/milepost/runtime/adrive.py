@@ -39,7 +39,6 @@ from milepost.records.times import parse_time
 from milepost.runtime import bodies, crash, perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.drive import ahead_of, protocol_of
-from milepost.runtime.expected import outstanding
 from milepost.runtime.guarded import entered, left
 from milepost.runtime.looking import only_look
 from milepost.runtime.perform import PERFORM
@@ -224,7 +223,7 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
 
 async def _await_outstanding(run: ActiveRun, call: RuntimeCall, op: Outstanding) -> list[str]:
     run.watched = True
-    while left := outstanding(call):
+    while left := call.scope.expected.outstanding(call):
         with _Cancellable(call):
             if not await run.bell.wait_async(partial(perform.one_came, run, call, len(left)), perform.LULL_S):
                 break

@@ -20,7 +20,6 @@ from milepost.protocol.spec import Verifier
 from milepost.records.arguments import ArgumentsCodec
 from milepost.runtime import crash
 from milepost.runtime.active import ActiveRun
-from milepost.runtime.expected import uncalled
 from milepost.runtime.guarded import entered, left
 from milepost.runtime.scope import SENDING, RuntimeCall, Scope, current
 
@@ -111,7 +110,7 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
     missed: Sequence[str] = ()
     if error is None:
         scope.note_caught()
-        missed = uncalled(scope)
+        missed = scope.expected.uncalled()
     return Ended(value, error, scope.run.clock.ticks() - began, scope.spent or None, missed, scope.misused)
 
 

@@ -6,29 +6,92 @@ Called by `scope`, as bodies begin, call and end, and by `perform`. Writes nothi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
+from milepost.protocol.call import Call
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import StepSpec, own_versions
 from milepost.records.naming import body_of
 from milepost.runtime.registry import spec_of
 
-if TYPE_CHECKING:
-    from milepost.runtime.active import ActiveRun
-    from milepost.runtime.scope import RuntimeCall, Scope
+
+class Expected:
+    """What stands in one body and was not called again yet: `left`, path -> called on the body's own line."""
+
+    __slots__ = ("_around", "_call", "_s", "left")
+
+    def __init__(self, s: Snapshot, left: dict[str, bool], call: Call[Any] | None, around: Expected | None) -> None:
+        self._s, self.left = s, left
+        self._call, self._around = call, around  # the call whose body it is, and the body that made it
+
+    def unclaimed(self, call: Call[Any]) -> tuple[str, ...]:
+        """Return what stands on the body's own line, for a call there without a record.
+
+        A fork keeps what was sent after its step, and not the steps there: none of those is new to the plan.
+        """
+        s, path = self._s, call.path
+        if call.branch or path in s.steps or path in s.effects or path in s.approvals or path in s.declined:
+            return ()
+        forked = s.started is not None and s.started.forked_from is not None and isinstance(call.spec, StepSpec)
+        return tuple(p for p, own_line in self.left.items() if own_line and not (forked and p in s.effects))
+
+    def near(self) -> list[str]:
+        """Return what stands on whatever line: in this body, and around it as long as it is a step that sent nothing.
+
+        A person who accepted such a step in the changed plan answered for what is around it, save for what is in doubt.
+        """
+        found, is_accepted = list(self.left), False
+        body: Expected = self
+        while body._call is not None and body._around is not None and not body._call.stood:
+            is_accepted = is_accepted or body._call.is_accepted
+            body = body._around
+            found += (p for p in list(body.left) if not is_accepted or self._s.left_open_in(p))
+        return found
+
+    def outstanding(self, call: Call[Any]) -> list[str]:
+        """Return what an effect without record may be where no order tells."""
+        return [path for path in self.near() if path not in call.unclaimed and self._may_be_another(path)]
+
+    def _may_be_another(self, path: str) -> bool:
+        """Say whether what stands under this path may bear another name now: it is in doubt, or the code is another.
+
+        That is what shows of itself: an undecorated function, and what makes a `key=`, are not looked at.
+        """
+        s = self._s
+        if s.left_open_in(path):
+            return True
+        if path in s.accepted_plan or s.redoes(path) or path in s.declined:
+            return False
+        return s.is_older_than_code(path) or not _is_declared(s, path)
+
+    def uncalled(self) -> tuple[str, ...]:
+        """Return what the body, having returned, did not call again; what is in doubt is asked about as such.
+
+        While redoing only effects count: a step that is no longer called leaves nothing outside.
+        """
+        s = self._s
+        missed = [path for path in self.left if path not in s.accepted_plan]
+        missed = [path for path in missed if s.is_finished(path) or s.holds_applied(path)]
+        return tuple(path for path in missed if path in s.effects or not s.redoes(path))
 
 
-def stands_in(run: ActiveRun, path: str) -> dict[str, bool]:
+def _is_declared(s: Snapshot, path: str) -> bool:
+    """Say whether the code still declares an effect as it was when it was last sent."""
+    state = s.effects.get(path)
+    if state is None or state.last is None:
+        return True
+    versions = state.last.intent.versions
+    spec = spec_of(path, versions)
+    return spec is not None and own_versions(spec.versions) == own_versions(versions)
+
+
+def stands_in(s: Snapshot, path: str, sent: Mapping[str, None]) -> dict[str, bool]:
     """Return what was finished, declined or sent in a body, in order: path -> called on its own line.
 
-    That is what was sent by effects inside of its steps, too: of a step that a fork does not keep nothing else is
-    known, and not the line it was called on.
+    `sent` is that of `sent_by_body`: of a step that a fork does not keep nothing else is known, not its line either.
     """
     found: dict[str, bool] = {}
-    s = run.snapshot
-    if path in run.unread:
-        run.journal.load_chain(path)
-    sent = run.sent_in.get(path, {})
     for child in s.children.get(path, ()):
         state = s.steps.get(child) or s.effects.get(child)
         if state is not None and (state.finished or child in sent):
@@ -54,72 +117,3 @@ def sent_by_body(s: Snapshot) -> dict[str, dict[str, None]]:
             found[body][path] = None
             path = body
     return found
-
-
-def unclaimed(call: RuntimeCall) -> tuple[str, ...]:
-    """Return what stands on the body's own line and is not called yet, for a call there without a record.
-
-    A fork keeps what was sent after its step, and not the steps there: none of those is new to the plan.
-    """
-    s, path = call.snapshot, call.path
-    if call.branch or path in s.steps or path in s.effects or path in s.approvals or path in s.declined:
-        return ()
-    forked = s.started is not None and s.started.forked_from is not None and isinstance(call.spec, StepSpec)
-    return tuple(p for p, own_line in call.scope.expected.items() if own_line and not (forked and p in s.effects))
-
-
-def around(scope: Scope) -> list[str]:
-    """Return what stands and was not called yet, on whatever line: in a body, and around steps that sent nothing.
-
-    A person who accepted such a step in the changed plan answered for what is around it, save for what is in doubt.
-    """
-    found, is_accepted = list(scope.expected), False
-    while scope.call is not None and not scope.call.stood:
-        is_accepted = is_accepted or scope.call.is_accepted
-        scope = scope.call.scope
-        found += (p for p in scope.expected if not is_accepted or scope.run.snapshot.left_open_in(p))
-    return found
-
-
-def outstanding(call: RuntimeCall) -> list[str]:
-    """Return what an effect without record may be, where no order tells, and what was not called yet."""
-    run = call.scope.run
-    with run.lock:
-        standing = around(call.scope)
-    return [path for path in standing if path not in call.unclaimed and _may_be_another(run, path)]
-
-
-def _may_be_another(run: ActiveRun, path: str) -> bool:
-    """Say whether what stands under this path may bear another name now: it is in doubt, or the code is another.
-
-    That is what shows of itself: an undecorated function, and what makes a `key=`, are not looked at.
-    """
-    s = run.snapshot
-    if s.left_open_in(path):
-        return True
-    if path in s.accepted_plan or s.redoes(path) or path in s.declined:
-        return False
-    return s.is_older_than_code(path) or not _is_declared(s, path)
-
-
-def _is_declared(s: Snapshot, path: str) -> bool:
-    """Say whether the code still declares an effect as it was when it was last sent."""
-    state = s.effects.get(path)
-    if state is None or state.last is None:
-        return True
-    versions = state.last.intent.versions
-    spec = spec_of(path, versions)
-    return spec is not None and own_versions(spec.versions) == own_versions(versions)
-
-
-def uncalled(scope: Scope) -> tuple[str, ...]:
-    """Return what stands and a body, having returned, did not call again; what is in doubt is asked about as such.
-
-    While redoing only effects count: a step that is no longer called leaves nothing outside.
-    """
-    if not scope.expected:
-        return ()
-    s = scope.run.snapshot
-    missed = (path for path in scope.expected if path not in s.accepted_plan)
-    missed = (path for path in missed if s.is_finished(path) or s.holds_applied(path))
-    return tuple(path for path in missed if path in s.effects or not s.redoes(path))

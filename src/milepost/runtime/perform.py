@@ -42,7 +42,6 @@ from milepost.records.times import format_time, parse_time
 from milepost.runtime import bodies, crash
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.clock import moment
-from milepost.runtime.expected import outstanding
 from milepost.runtime.files import keep_path
 from milepost.runtime.journal import Entry
 from milepost.runtime.leases import me
@@ -157,7 +156,9 @@ def wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
 def await_outstanding(run: ActiveRun, call: RuntimeCall, op: Outstanding) -> list[str]:
     """Return what a call may be and nobody came to, having waited for other tasks and threads while they come."""
     run.watched = True
-    while (left := outstanding(call)) and run.bell.wait(partial(one_came, run, call, len(left)), LULL_S):
+    while (left := call.scope.expected.outstanding(call)) and run.bell.wait(
+        partial(one_came, run, call, len(left)), LULL_S
+    ):
         gate(run)
     gate(run)
     return left
@@ -165,7 +166,7 @@ def await_outstanding(run: ActiveRun, call: RuntimeCall, op: Outstanding) -> lis
 
 def one_came(run: ActiveRun, call: RuntimeCall, before: int) -> bool:
     """Say whether there is less to wait for, or no use in waiting."""
-    return interrupted(run) or len(outstanding(call)) < before
+    return interrupted(run) or len(call.scope.expected.outstanding(call)) < before
 
 
 def pace(run: ActiveRun, call: RuntimeCall, op: Pace) -> str | None:

@@ -38,7 +38,7 @@ from milepost.records.fingerprint import fingerprint
 from milepost.records.frozen import slotted
 from milepost.records.model import Outcome, OutcomeRecorded, Record, StepFailedNoted
 from milepost.records.paths import find_paths
-from milepost.runtime.expected import around, stands_in, unclaimed
+from milepost.runtime.expected import Expected
 from milepost.runtime.inside import called_in
 from milepost.runtime.loops import current_task, running_loop
 from milepost.runtime.unheard import Unheard, ends_a_thread
@@ -89,7 +89,6 @@ class RuntimeCall(Call[Any]):
     under_way: bool = False  # its scope counts it
     given_up: Future[Ended | None] | None = None  # the thread of a body that was cancelled and still runs
     named_by: asyncio.Task[Any] | None = None  # the asyncio task that made the call
-    stood: bool = False  # it was finished, or sent something, before the plan began
 
 
 class Scope:
@@ -133,8 +132,8 @@ class Scope:
         self.unsettled: dict[str, tuple[Record, bool]] = {}  # failures the plan was told of and may have caught
         self.unheard: Unheard | None = None  # failures away from the body's own line: somebody took them, or nobody
         self._counts: dict[str, int] = {}
-        # what was finished or sent and was not called again yet; True: it was called on the body's own line
-        self.expected: dict[str, bool] = {} if inside else stands_in(run, path)
+        around = call.scope.expected if call is not None else None
+        self.expected = Expected(run.snapshot, {} if inside else run.stands_in(path), call, around)
 
     @property
     def sends(self) -> bool:
@@ -156,7 +155,7 @@ class Scope:
             item_key = self._item_key(spec, args, kwargs) if spec.key is not None else None
             with run.lock:
                 path = self._name(spec, item_key, branch, encoded)
-                stood = self.expected.pop(path, None) is not None
+                stood = self.expected.left.pop(path, None) is not None
             if stood and run.watched:
                 run.bell.ring()
             return RuntimeCall(
@@ -297,10 +296,10 @@ class Scope:
             self.active, call.under_way = self.active + 1, True
             if self._to_come:
                 self.begun(call.path)
-            if self.expected:
-                call.unclaimed = unclaimed(call)
+            if self.expected.left:
+                call.unclaimed = self.expected.unclaimed(call)
             if isinstance(call.spec, EffectSpec) and call.path not in self.run.snapshot.effects:
-                call.outstanding = bool(around(self))
+                call.outstanding = bool(self.expected.near())
 
     def leave(self, call: RuntimeCall) -> None:
         """Count a call that is under way as over; wake whoever waits for the body to be quiet."""
