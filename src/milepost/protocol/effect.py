@@ -121,7 +121,7 @@ def _rests_on_it(call: Call[EffectSpec], answer: str | None, request: Request) -
 def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
     if call.effect is None:
-        others: Sequence[str] = (yield Outstanding()) if call.outstanding else ()
+        others: Sequence[str] = (yield Outstanding(request.digest)) if call.outstanding else ()
         yield from _settle_doubt(call, others)
         if call.plan_changed:
             yield from ask_about_plan(call, call.unclaimed)

@@ -185,6 +185,8 @@ class Outstanding(Op):
     Other tasks and threads have their own time: as long as they come to what is missing, it is waited for them.
     """
 
+    request_digest: str
+
 
 @frozen
 class Pace(Op):

@@ -223,9 +223,11 @@ async def _wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
 
 async def _await_outstanding(run: ActiveRun, call: RuntimeCall, op: Outstanding) -> list[str]:
     run.watched = True
-    while left := call.scope.expected.outstanding(call):
+    while left := perform.still_outstanding(call, op):
         with _Cancellable(call):
-            if not await run.bell.wait_async(partial(perform.one_came, run, call, len(left)), perform.LULL_S):
+            if not await run.bell.wait_async(
+                lambda: perform.interrupted(run) or perform.still_outstanding(call, op) != left, perform.LULL_S
+            ):
                 break
         await _gate(run)
     await _gate(run)

@@ -49,21 +49,22 @@ class Expected:
             found += (p for p in list(body.left) if not is_accepted or self._s.left_open_in(p))
         return found
 
-    def outstanding(self, call: Call[Any]) -> list[str]:
+    def outstanding(self, call: Call[Any], request_digest: str) -> list[str]:
         """Return what an effect without record may be where no order tells."""
-        return [path for path in self.near() if path not in call.unclaimed and self._may_be_another(path)]
+        standing = [path for path in self.near() if path not in call.unclaimed]
+        return [path for path in standing if self._may_be(path, call.spec.name, request_digest)]
 
-    def _may_be_another(self, path: str) -> bool:
-        """Say whether what stands under this path may bear another name now: it is in doubt, or the code is another.
+    def _may_be(self, path: str, effect: str, request_digest: str) -> bool:
+        """Say whether what stands under this path may bear another name now.
 
-        That is what shows of itself: an undecorated function, and what makes a `key=`, are not looked at.
+        It is in doubt, the code is another, or it sent just this: then it is what makes its `key=` that changed.
         """
         s = self._s
         if s.left_open_in(path):
             return True
         if path in s.accepted_plan or s.redoes(path) or path in s.declined:
             return False
-        return s.is_older_than_code(path) or not _is_declared(s, path)
+        return s.is_older_than_code(path) or not _is_declared(s, path) or s.sent_as(path, effect, request_digest)
 
     def uncalled(self) -> tuple[str, ...]:
         """Return what the body, having returned, did not call again; what is in doubt is asked about as such.

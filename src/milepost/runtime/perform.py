@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,17 +155,16 @@ def wait(run: ActiveRun, call: RuntimeCall, op: Wait) -> None:
 def await_outstanding(run: ActiveRun, call: RuntimeCall, op: Outstanding) -> list[str]:
     """Return what a call may be and nobody came to, having waited for other tasks and threads while they come."""
     run.watched = True
-    while (left := call.scope.expected.outstanding(call)) and run.bell.wait(
-        partial(one_came, run, call, len(left)), LULL_S
-    ):
+    while left := still_outstanding(call, op):
+        if not run.bell.wait(lambda: interrupted(run) or still_outstanding(call, op) != left, LULL_S):
+            break
         gate(run)
     gate(run)
     return left
 
 
-def one_came(run: ActiveRun, call: RuntimeCall, before: int) -> bool:
-    """Say whether there is less to wait for, or no use in waiting."""
-    return interrupted(run) or len(call.scope.expected.outstanding(call)) < before
+def still_outstanding(call: RuntimeCall, op: Outstanding) -> list[str]:
+    return call.scope.expected.outstanding(call, op.request_digest)
 
 
 def pace(run: ActiveRun, call: RuntimeCall, op: Pace) -> str | None:

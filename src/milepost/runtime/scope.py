@@ -133,7 +133,7 @@ class Scope:
         self.unheard: Unheard | None = None  # failures away from the body's own line: somebody took them, or nobody
         self._counts: dict[str, int] = {}
         around = call.scope.expected if call is not None else None
-        self.expected = Expected(run.snapshot, {} if inside else run.stands_in(path), call, around)
+        self.expected: Expected = Expected(run.snapshot, {} if inside else run.stands_in(path), call, around)
 
     @property
     def sends(self) -> bool:

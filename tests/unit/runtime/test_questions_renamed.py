@@ -261,6 +261,21 @@ def test_what_was_applied_on_a_branch_is_asked_about_when_the_code_changed(
     assert len(provider.calls) == 5
 
 
+@pytest.mark.usefixtures("short_lull")
+@pytest.mark.parametrize("plan", [with_tasks, with_threads])
+def test_another_key_for_the_same_request_is_asked_about_on_a_branch(
+    desk: Desk, provider: Provider, plan: Callable[..., Any]
+) -> None:
+    """What makes a key is no code of the task or of the effect: it shows in a request that was applied already."""
+    left_in_doubt(desk, provider, plan)
+    with pytest.raises(OutcomeUnknown):
+        ran(desk, plan(paying(provider)))
+    desk.answer("applied", result="by hand")
+    with pytest.raises(PlanChanged, match=r"pay\[x\d\], which has no record, where pay\[\d\] was finished"):
+        ran(desk, plan(paying(provider, prefix="x")))
+    assert sorted(amount for _, amount, _ in provider.ledger) == [7, 8, 9]
+
+
 @pytest.mark.parametrize("plan", [with_tasks, with_threads])
 def test_a_new_call_waits_for_the_branch_whose_call_is_in_doubt(
     desk: Desk, provider: Provider, plan: Callable[..., Any]
