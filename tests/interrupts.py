@@ -21,8 +21,9 @@ EVERYWHERE = ("/milepost/", "/threading.py", "/contextlib.py")
 class Interrupts:
     """Interrupts a piece of work at its n-th place; keeps what was raised, as a notebook keeps the last exception."""
 
-    def __init__(self, *files: str) -> None:
+    def __init__(self, *files: str, number: int = signal.SIGUSR1) -> None:
         self._files = files or EVERYWHERE
+        self._number = number
         self.count = 0  # pieces of work that were interrupted
         self.where = "not yet"  # the last place; "" when the work had fewer
         self._raised: list[BaseException] = []
@@ -32,7 +33,7 @@ class Interrupts:
         """Do a piece of work, interrupted one place later than the one before; False when it was not."""
         self._left = self.count = self.count + 1
         self.where = ""
-        before = signal.signal(signal.SIGUSR1, _raise)
+        before = signal.signal(self._number, _raise)
         sys.setprofile(self._passes)
         try:
             work()
@@ -40,7 +41,7 @@ class Interrupts:
             self._raised.append(raised)
         finally:
             sys.setprofile(None)
-            signal.signal(signal.SIGUSR1, before)
+            signal.signal(self._number, before)
         return bool(self.where)
 
     def _passes(self, frame: FrameType, event: str, what: Any) -> None:
@@ -50,7 +51,7 @@ class Interrupts:
             self._left -= 1
             if self._left == 0:
                 self.where = f"{code.co_filename}:{frame.f_lineno}, {event} {getattr(what, '__name__', '')}"
-                signal.raise_signal(signal.SIGUSR1)
+                signal.raise_signal(self._number)
 
 
 def in_a_thread(work: Callable[[], object]) -> bool:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import platform
 import queue
-import signal
 import threading
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from milepost.errors import CorruptRecord, LeaseLost, RunBusy, RunUnknown, UnavailableError
 from milepost.records.times import age, format_time
 from milepost.runtime import children
 from milepost.runtime.clock import Clock, boot_id
+from milepost.runtime.hearing import Hearing
 from milepost.stores.contract import Held, Holder, Lease, Store
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 TICK_S = 0.5
 """How often the keeper looks for cancel requests."""
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def me(clock: Clock) -> Holder:
@@ -84,10 +82,10 @@ class LeaseKeeper:
         self._lock = threading.Lock()
         self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._handlers: dict[int, object] = {}
+        self._hearing = Hearing(self._signals.put)
 
     def add(self, run: ActiveRun) -> None:
-        """Keep the lease of a run that begins here, and hear signals for it where handlers can be set."""
+        """Keep the lease of a run that begins here, and hear signals for it in the main thread."""
         with self._lock:
             self._runs[id(run)] = (run, run.clock.ticks())
             children.mark()
@@ -95,17 +93,24 @@ class LeaseKeeper:
                 thread = threading.Thread(target=self._keep, name="milepost-leases", daemon=True)
                 thread.start()
                 self._thread = thread  # a start that was interrupted counts as none
-            if run.options.handle_signals and threading.current_thread() is threading.main_thread():
-                self._install()
             self._announce()
+        if run.options.handle_signals and _can_set_handlers():
+            self._let_signals_go()
+            self._hearing.begin(run)
 
     def remove(self, run: ActiveRun) -> None:
-        """Let a run go that is over here; with the last one signals mean what they meant before."""
+        """Let a run go that is over here; with the last one of the main thread signals mean what they meant before."""
+        self._hearing.end(run)  # first: what is heard from here on is not for a run that is over
+        if _can_set_handlers():
+            self._let_signals_go()
         with self._lock:
             self._runs.pop(id(run), None)
             self._announce()
-            if not self._runs and threading.current_thread() is threading.main_thread():
-                self._restore()
+
+    def _let_signals_go(self) -> None:
+        if self._hearing.is_over:
+            self._hearing.give_back()
+            self._hearing = Hearing(self._signals.put)  # a handler of theirs may hold a lot: asyncio's holds a task
 
     @property
     def active(self) -> list[ActiveRun]:
@@ -124,7 +129,7 @@ class LeaseKeeper:
         """
         for run, _ in self._runs.values():
             run.broken = LeaseLost()  # no lock is taken: a thread that is not here any more may hold it
-        self._restore()
+        self._hearing.end_all()
         self._begin()
 
     def _keep(self) -> None:
@@ -164,35 +169,9 @@ class LeaseKeeper:
         except UnavailableError:
             return  # tried again at the next tick; writes are fenced whatever happens here
 
-    # ── signals ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _install(self) -> None:
-        for number in _SIGNALS:
-            if number in self._handlers:
-                continue
-            # nohup and background jobs ignore it, an embedding program may handle it outside Python: leave it so
-            theirs = signal.getsignal(number)
-            if theirs not in (signal.SIG_IGN, None):
-                self._handlers[number] = theirs  # first: whatever comes between, it is restored
-                signal.signal(number, self._heard)
-
-    def _restore(self) -> None:
-        for number, handler in list(self._handlers.items()):  # a signal in between restores them, too
-            signal.signal(number, handler)  # type: ignore[arg-type]
-            self._handlers.pop(number, None)
-
-    def _heard(self, number: int, frame: FrameType | None) -> None:
-        """First: stop at the next boundary. Second: stop at once, no worse than SIGKILL.
-
-        The last run may have ended on another thread, where no handler can be restored: then the signal is not ours.
-        """
-        if not self._runs:
-            self._restore()
-            signal.raise_signal(number)
-            return
-        for known in self._handlers:
-            signal.signal(known, signal.SIG_DFL)
-        self._signals.put(number)
+def _can_set_handlers() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 KEEPER = LeaseKeeper()
