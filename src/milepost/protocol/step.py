@@ -68,9 +68,9 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
 
     Raises: StepFailed, Declined (recorded), a Signal (nothing recorded but the start given back), RunPaused by asking.
     """
-    if (call.step is not None or call.unclaimed) and not _stands(call):
-        yield from settle_changes(call)
     state = call.step
+    if (state is not None or call.unclaimed) and not _stands(call, state):
+        yield from settle_changes(call)
     if state is not None and state.verified is not None:
         return call.spec.output.decode((yield Load(state.verified.output, f"output of {call.path}")))
     if state is not None and state.failure is not None and state.failure.final:
@@ -87,10 +87,11 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
 # ── what was recorded before ────────────────────────────────────────────────────────────────────────
 
 
-def _stands(call: Call[StepSpec]) -> bool:
+def _stands(call: Call[StepSpec], state: StepState | None) -> bool:
     """Say whether what was finished is what the plan calls for: nothing changed, and nobody said redo."""
-    state, s = call.step, call.snapshot
-    return state is not None and state.finished and call.fingerprint == state.inputs_fingerprint and not s.redo_at
+    if state is None or not state.finished:
+        return False
+    return call.fingerprint == state.inputs_fingerprint and not call.snapshot.redo_at
 
 
 def settle_changes(call: Call[StepSpec]) -> Steps[None]:

@@ -99,7 +99,7 @@ class ActiveRun:
         self.looked_up: dict[str, object] = {}
         self._going: set[asyncio.Task[None]] = set()
         self.unread: frozenset[str] = frozenset()  # bodies verified when the run was opened: chains not read
-        self.finished_here: set[str] = set()
+        self.sent_here: set[str] = set()  # effects that came to their end
         self.promoted: Promoted | None = None  # what a live run was promoted as, where its task asks for that
         self.pace: Pacing | None = None  # the places kept for sends under a rate
         self.asked_before = frozenset(self.snapshot.questions)  # open when the run was taken up, answered or not
@@ -143,7 +143,7 @@ class ActiveRun:
             self.journal.index_unread(self.unread)
         sent = s.sent_items.get((spec.name, item_key), {})
         if item_key is None:  # told apart by their paths alone: those of this process are as the plan wants them
-            for other in self.finished_here.intersection(sent):
+            for other in self.sent_here.intersection(sent):
                 sent.pop(other, None)  # another thread may be here, too
         others = [(other, s.effects.get(other)) for other in [*sent] if other != path]
         left = next((other for other, state in others if state is not None and state.left_open is not None), None)

@@ -70,7 +70,8 @@ async def drive_call_async(call: RuntimeCall) -> Any:
     try:
         scope.enter(call)
         value = await outlived(drive_async(protocol_of(call), scope.run, call), call)
-        scope.run.finished_here.add(call.path)
+        if isinstance(call.spec, EffectSpec):
+            scope.run.sent_here.add(call.path)
         return value
     except Signal as raised:
         scope.signal(raised)

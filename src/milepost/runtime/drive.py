@@ -48,7 +48,8 @@ def drive_call(call: RuntimeCall) -> Any:
     try:
         scope.enter(call)
         value = drive(protocol_of(call), scope.run, call)
-        scope.run.finished_here.add(call.path)
+        if isinstance(call.spec, EffectSpec):
+            scope.run.sent_here.add(call.path)
         return value
     except Signal as raised:
         scope.signal(raised)
