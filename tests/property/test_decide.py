@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from milepost import CannotTell, Found, NotFound, Retry
+from milepost import CannotTell, Found, NotFound, Retry, task
 from milepost.declare import step_spec
 from milepost.errors import CorruptRecord
 from milepost.protocol import decide as rules
@@ -280,6 +280,17 @@ POLICIES = st.none() | st.builds(
 )
 
 
+@task
+def t() -> int:
+    return 1
+
+
+class Going:
+    """The run of the machine's one call."""
+
+    run_id, task, lease_s, promoted = "r", t.spec, 30.0, None
+
+
 class Machine:
     """Carries out the protocol of one step without a store: folds what is appended, plays how the bodies end."""
 
@@ -294,7 +305,7 @@ class Machine:
     def journey(self) -> None:
         call: Call[Any] = Call(
             spec=self.spec, path="work", branch=False, bound={"number": 1}, encoded=b'{"number":1}', fingerprint="i",
-            item_key=None, snapshot=self.snapshot, run_id="r", task="t", permissions=None, lease_s=30.0,
+            item_key=None, run=Going(), snapshot=self.snapshot,
         )  # fmt: skip
         protocol = step(call)
         reply: Any = None

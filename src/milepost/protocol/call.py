@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from milepost.protocol.limits import Limits
 from milepost.protocol.policy import STARTS_MAX
 from milepost.protocol.snapshot import Snapshot
-from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec
+from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec, TaskSpec
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.frozen import slotted
 from milepost.records.naming import body_of
@@ -19,13 +18,22 @@ if TYPE_CHECKING:
 S = TypeVar("S", StepSpec, EffectSpec)
 
 
+class Run(Protocol):
+    """What all calls of a run have in common; `lease_s` is the lease's length in seconds."""
+
+    run_id: str
+    task: TaskSpec
+    lease_s: float
+    promoted: Promoted | None  # what its task was promoted as, in a live run that needs it
+
+
 @slotted
 class Call(Generic[S]):
     """`encoded` is the canonical JSON of the watched arguments, `fingerprint` its (keyed) digest.
 
     `unclaimed` lists what was finished or sent on the body's own line and was not called again yet; `outstanding`
     is True for an effect without record where on any line around it something was that was not called again yet.
-    `lease_s` is the lease's length in seconds; `looked_up` what rule 3 already heard from the provider.
+    `looked_up` is what rule 3 already heard from the provider.
     """
 
     spec: S
@@ -35,20 +43,23 @@ class Call(Generic[S]):
     encoded: bytes
     fingerprint: str
     item_key: str | None
+    run: Run
     snapshot: Snapshot
-    run_id: str
-    task: str
-    permissions: frozenset[str] | None
-    lease_s: float
     unclaimed: Sequence[str] = ()
     outstanding: bool = False
     stood: bool = False  # it was finished, or had sent something, before the plan began
     paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
     looked_up: object = None
-    limits: Limits | None = None  # of the task
-    promoted: Promoted | None = None  # what its task was promoted as, in a live run that needs it
     planned: tuple[dict[str, Any], bytes, Sequence[dict[str, Any]]] | None = None  # the plan's own, where it was edited
     elsewhere: str | None = None  # path under which the same effect and key= was applied, or left in doubt
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+    @property
+    def task(self) -> TaskSpec:
+        return self.run.task
 
     @property
     def versions(self) -> dict[str, Any]:

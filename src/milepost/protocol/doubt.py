@@ -130,7 +130,7 @@ def _settle(call: Call[EffectSpec], state: EffectState | None) -> Steps[None]:
     """Wait until a lookup may be believed: by the wall clock, and by the machine's own, which does not jump."""
     now: Moment = yield Now()
     sends = state.open_sends if state else []
-    wall = (_settled_at(call.spec, sends, now.at, call.lease_s) - now.at).total_seconds()
+    wall = (_settled_at(call.spec, sends, now.at, call.run.lease_s) - now.at).total_seconds()
     settled = now.ticks + max(wall, _left_to_settle(call.spec, sends, now))
     while now.ticks < settled:
         until = format_time(now.at + timedelta(seconds=settled - now.ticks))

@@ -69,8 +69,8 @@ def effect(call: Call[EffectSpec]) -> Steps[Any]:
 def effect_key(call: Call[EffectSpec], variant: int = 0) -> Key:
     """Derive the key of a call (design §5, Keys)."""
     if call.spec.scope == "task":
-        return derive_key(call.task, "", "", call.spec.name, call.item_key, variant)
-    return derive_key(call.task, call.family, call.path, call.spec.name, call.item_key, variant)
+        return derive_key(call.task.name, "", "", call.spec.name, call.item_key, variant)
+    return derive_key(call.task.name, call.family, call.path, call.spec.name, call.item_key, variant)
 
 
 def _check_permission(call: Call[EffectSpec]) -> Steps[None]:
@@ -78,17 +78,17 @@ def _check_permission(call: Call[EffectSpec]) -> Steps[None]:
 
     Crash: refused and not recorded; the next resume refuses and records it.
     """
-    needed, held = call.spec.permission, tuple(sorted(call.permissions or ()))
+    needed, held = call.spec.permission, tuple(sorted(call.task.permissions or ()))
     if needed is None or _is_permitted(call):
         return
     if needed not in call.snapshot.refused.get(call.path, ()):
         now = yield Now()
         yield Append((EffectRefused(at=now.text, path=call.path, effect=call.spec.name, permission=needed, held=held),))
-    raise PermissionMissing(path=call.path, permission=needed, task=call.task, held=", ".join(held) or "none")
+    raise PermissionMissing(path=call.path, permission=needed, task=call.task.name, held=", ".join(held) or "none")
 
 
 def _is_permitted(call: Call[EffectSpec]) -> bool:
-    return call.spec.permission is None or call.spec.permission in (call.permissions or ())
+    return call.spec.permission is None or call.spec.permission in (call.task.permissions or ())
 
 
 def _request(call: Call[EffectSpec]) -> Steps[Request]:
@@ -130,8 +130,8 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
         if others and not call.is_accepted:
             yield from ask_about_plan(call, others, besides=others)
     state = call.effect
-    if call.promoted is not None and (state is None or not state.finished):
-        yield from call.promoted.ask_if_unlike(call)
+    if call.run.promoted is not None and (state is None or not state.finished):
+        yield from call.run.promoted.ask_if_unlike(call)
     if call.spec.scope == "task" and (state is None or not state.finished or state.new_send(request.digest)):
         yield from settle_claim(call, request)
 

@@ -165,8 +165,8 @@ def _attempt(call: Call[StepSpec]) -> Steps[Kept | None]:
 
     Crash: a start without an end, counted; the next resume starts the step again.
     """
-    if call.promoted is not None:
-        yield from call.promoted.ask_if_unlike(call)
+    if call.run.promoted is not None:
+        yield from call.run.promoted.ask_if_unlike(call)
     attempt = yield from _start(call)
     read = [*call.paths, *call.spec.sources]
     before: Observations = (yield Observe(read)) if read else []
@@ -220,7 +220,7 @@ def _start(call: Call[StepSpec]) -> Steps[int]:
         now = yield Now()
     if state is not None and state.starts >= call.starts_max:
         yield from ask_attempts_used(call, state.starts, str(state.failure.error) if state.failure else "")
-    if call.limits is not None:
+    if call.task.limits is not None:
         now = yield from stay_within(call, now)
     attempt = state.attempt + 1 if state is not None else 1
     if call.spec.approving is not None or call.snapshot.approvals:

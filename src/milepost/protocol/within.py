@@ -20,9 +20,9 @@ def stay_within(call: Call[Any], now: Moment) -> Steps[Moment]:
 
     Branches that find the same limit used up ask once.
     """
-    if call.limits is None:
+    if call.task.limits is None:
         return now
-    use = first_reached(call.limits, call.snapshot.used, now.at)
+    use = first_reached(call.task.limits, call.snapshot.used, now.at)
     if use is not None:
         yield limit_question(use, call.snapshot, run_id=call.run_id, at=now.text, path=call.path)
     return now
@@ -33,12 +33,13 @@ def keep_pace(call: Call[Any]) -> Steps[bool]:
 
     What was sent is in the journal: a restart forgets nothing.
     """
-    if call.limits is None or call.limits.sends is None:
+    rate = call.task.limits.sends if call.task.limits is not None else None
+    if rate is None:
         return False
-    until: str | None = yield Pace(call.limits.sends)
+    until: str | None = yield Pace(rate)
     if until is None:
         return False
-    yield Wait(until, f"{call.path} keeps to {counted(call.limits.sends.count, 'send')} in {call.limits.sends.per}")
+    yield Wait(until, f"{call.path} keeps to {counted(rate.count, 'send')} in {rate.per}")
     return True
 
 

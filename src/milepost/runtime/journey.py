@@ -253,11 +253,8 @@ def _recorded_call(run: ActiveRun, state: EffectState, send: Send) -> Steps[Runt
         encoded=encoded,
         fingerprint="",
         item_key=send.intent.item_key,
+        run=run,
         snapshot=run.snapshot,
-        run_id=run.run_id,
-        task=run.task.name,
-        permissions=run.task.permissions,
-        lease_s=run.lease_s,
         args=args,
         kwargs=kwargs,
     )

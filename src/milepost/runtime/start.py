@@ -349,11 +349,8 @@ def root_call(run: ActiveRun) -> RuntimeCall:
         encoded=b"",
         fingerprint="",
         item_key=None,
+        run=run,
         snapshot=run.snapshot,
-        run_id=run.run_id,
-        task=run.task.name,
-        permissions=run.task.permissions,
-        lease_s=run.lease_s,
     )
 
 
