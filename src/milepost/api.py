@@ -10,6 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from milepost import declare
@@ -33,6 +34,7 @@ from milepost.runtime.scope import Scope, current, here, on_a_loop
 from milepost.runtime.start import Inputs, run_task, run_task_async
 from milepost.runtime.surroundings import check_surroundings
 from milepost.stores.contract import Store
+from milepost.stores.locate import locate, open_store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -272,10 +274,6 @@ _STORES: dict[str, Store] = {}
 
 def default_store(*, create: bool, environ: Mapping[str, str]) -> Store:
     """Return the store found from the working folder, opened once per process and file."""
-    from pathlib import Path
-
-    from milepost.stores.locate import locate, open_store
-
     found = locate(Path.cwd(), environ)
     key = f"{os.getpid()} {found}"
     if found is None or key not in _STORES or not found.exists():

@@ -52,7 +52,7 @@ def moment(clock: Clock) -> Moment:
 def boot_id() -> str:
     """Return the kernel's name for its start, "" where it has none."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return ""
 

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from milepost.runtime.active import ActiveRun
+from milepost.runtime.loading import load
 from milepost.runtime.scope import Scope
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def watch_over(run: ActiveRun) -> None:
     global _installed
     with _installing:
         if _installed is None:
-            from milepost.runtime import guard, outward  # with sockets and all: for shadow runs only
+            load("milepost.runtime.guard")  # with sockets and all: for shadow runs only
+            from milepost.runtime import guard, outward
 
             _installed = guard.Guard()
             outward.listen(_installed.heard)

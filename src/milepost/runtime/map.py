@@ -12,6 +12,7 @@ from typing import Any
 
 from milepost.errors import BadOption, Declined, Signal
 from milepost.runtime.drive import drive_ahead, drive_call
+from milepost.runtime.loading import load
 from milepost.runtime.scope import AnySpec, RuntimeCall, Scope
 
 CONCURRENCY_MAX = 256
@@ -52,7 +53,8 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
             except BaseException as error:  # noqa: BLE001 – raised below, in the thread that called .map
                 errors.append(error)
 
-    from concurrent.futures import ThreadPoolExecutor  # here: what needs no threads need not wait for its import
+    load("concurrent.futures.thread")  # here: what needs no threads need not wait for its import
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(concurrency, len(calls)), thread_name_prefix="milepost-map") as pool:
         for _ in range(min(concurrency, len(calls))):

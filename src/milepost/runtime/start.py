@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from milepost.errors import (
     InputsDiffer,
@@ -44,6 +44,7 @@ from milepost.runtime.journey import journey, resumed, take_up_answers
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.leases import KEEPER, me, take
 from milepost.runtime.limiting import count_unread, declared_limits
+from milepost.runtime.loading import load
 from milepost.runtime.opening import Opened, row_of, row_of_new, went_back
 from milepost.runtime.registry import check_unambiguous
 from milepost.runtime.scope import RuntimeCall
@@ -52,6 +53,9 @@ from milepost.runtime.trust import check_lease, read_trusted
 from milepost.runtime.witness import witness_of
 from milepost.sources import observe, of_path
 from milepost.stores.contract import Lease, NewRun, RunRow, Store
+
+if TYPE_CHECKING:
+    from milepost.protocol.role import Promoted
 
 PRUNED = "Choose another run id: that of a pruned run stays taken, its keys may be known to providers."
 
@@ -100,7 +104,8 @@ def run_task(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, o
 
 async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, options: RunOptions) -> Any:
     """As `run_task`, on the running event loop."""
-    from milepost.runtime.adrive import drive_async, outlived  # here: synchronous tasks need no asyncio
+    load("milepost.runtime.adrive", "milepost.runtime.amap")  # here: synchronous tasks need no asyncio
+    from milepost.runtime.adrive import drive_async, outlived
 
     taken = Taken(store)
     try:
@@ -145,9 +150,7 @@ def _open(
         if not options.shadow:
             refuse_live(run_id)
         if task.shadow_first and not options.shadow and store.run(run_id) is None:
-            from milepost.runtime.promoted import required  # here: few tasks need one
-
-            required(task, store, options.seal_key)
+            _required(task, store, options.seal_key)
         now = format_time(clock.now())
         new = NewRun(run_id, task.name, run_id, key_name(options.seal_key), now, me(clock), options.shadow)
         taken.lease = lease = store.create_run(new)
@@ -156,6 +159,13 @@ def _open(
         if store.run(run_id) is None:
             raise RunEnded(run_id=run_id, status="pruned", hint=PRUNED)
     return _resume(task, run_id, inputs, encoded, taken, options, clock)
+
+
+def _required(task: TaskSpec, store: Store, seal_key: bytes | None) -> Promoted | None:
+    load("milepost.runtime.promoted")  # here: few tasks need one
+    from milepost.runtime.promoted import required
+
+    return required(task, store, seal_key)
 
 
 def _encoded_inputs(task: TaskSpec, inputs: Inputs | None) -> bytes:
@@ -180,9 +190,7 @@ def _first_start(
     opening.call.args, opening.call.kwargs = inputs.args, inputs.kwargs
     try:
         if task.shadow_first and not options.shadow:
-            from milepost.runtime.promoted import required
-
-            opening.run.promoted = required(task, taken.store, options.seal_key)  # once more: it is held from here on
+            opening.run.promoted = _required(task, taken.store, options.seal_key)  # once more: it is held from here on
         record, artifacts = _run_started(task, encoded, opening.run)
         opening.run.journal.append((record,), artifacts)
     except BaseException as error:  # translated at the door, none is swallowed
@@ -289,6 +297,7 @@ def _held(
     _check_inputs(opened, inputs, encoded, store)
     opening = _opening(task, lease, opened, taken, options, clock)
     if opening.run.needs_promotion:
+        load("milepost.runtime.promoted")
         from milepost.runtime.promoted import going_on
 
         opening.run.promoted, opening.world.promotion = going_on(opening.run)

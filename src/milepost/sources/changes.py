@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 from itertools import islice
 
 from milepost.records.shown import inert
@@ -50,8 +51,6 @@ def _has_all_parts(seen: Observation) -> bool:
 
 def _lines(old: Observation, new: Observation) -> Iterator[str]:
     """Compare lines by where they stand; a changed or added line has its new number, a removed one its old."""
-    from difflib import SequenceMatcher  # only here: few resumes have a change to tell
-
     before, after = [short for _, short in old.items], [short for _, short in new.items]
     for tag, start, end, new_start, new_end in SequenceMatcher(None, before, after).get_opcodes():
         if tag == "equal":

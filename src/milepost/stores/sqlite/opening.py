@@ -97,12 +97,10 @@ def _create(path: Path, connect: Connect) -> None:
 
     Crash: nothing at `path`, or a whole store.
     """
-    import tempfile  # with what it imports, a twentieth of our import; a store is made once
-
     with translated(str(path), CREATE):
         make_folder(path.parent)
-        handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)  # mode 0600
-        os.close(handle)
+        name = f"{path}.{os.urandom(8).hex()}.new"
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             _build(name, connect)
             with suppress(FileExistsError):
