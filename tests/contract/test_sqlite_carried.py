@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from store_rows import artifact, batch, begin
+from store_rows import artifact, batch, begin, record
 
 from milepost.stores.sqlite import carried
 from milepost.stores.sqlite.store import SqliteStore
@@ -45,3 +45,12 @@ def test_many_runs_are_looked_at_in_turn(store: SqliteStore, monkeypatch: pytest
     for n in (0, 1, 2, 3, 4, 0, 4):
         one = artifact(b"%d" % n)
         assert store.artifacts(f"r{n}", [one.digest]) == {one.digest: one}
+
+
+def test_an_outline_brings_outputs_and_not_what_steps_were_given(store: SqliteStore) -> None:
+    """A resume checks every output, and looks at an input only where the plan gives another: it takes no room."""
+    lease, given, output = begin(store), artifact(b"1"), artifact(b"2")
+    store.append(batch(lease, 1, artifacts=[given])).wait()
+    store.append(batch(lease, 2, records=[record(2, kind="step_verified")], artifacts=[output])).wait()
+    assert store.outline("r").small == {output.digest: b"2"}
+    assert store.artifacts("r", [given.digest]) == {given.digest: given}

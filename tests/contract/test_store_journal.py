@@ -147,8 +147,8 @@ def test_an_outline_has_the_records_of_the_task_whole(store: Store) -> None:
 def test_an_outline_brings_artifacts_only_as_they_are(store: Store) -> None:
     """A resume takes from it what it would else ask for one by one; a store may leave any out."""
     lease, small, large = begin(store), artifact(b"[1]"), artifact(b"x" * 60_000)
-    store.append(batch(lease, 1, artifacts=[small])).wait()
-    store.append(batch(lease, 2, artifacts=[large])).wait()
+    for seq, one in enumerate((small, large), 1):
+        store.append(batch(lease, seq, records=[record(seq, kind="step_verified")], artifacts=[one])).wait()
     there = {one.digest: one.data for one in (small, large)}
     assert store.outline("r").small.items() <= there.items()
     assert store.artifacts("r", list(there)).keys() == there.keys()
