@@ -45,6 +45,7 @@ from milepost.runtime.perform import PERFORM
 from milepost.runtime.postbox import Postbox, postbox
 from milepost.runtime.scope import RuntimeCall, Scope, current
 from milepost.runtime.shield import outlive
+from milepost.runtime.unheard import Unheard
 from milepost.stores.contract import Ticket
 
 _THREADS_MAX = 64
@@ -276,6 +277,8 @@ async def _run_here(
         left(scope)
     if scope.unbegun() or scope.is_beginning():
         await _tasks_begun(scope)
+    if error is None and scope.call is None:
+        scope.unheard = scope.unheard or Unheard()  # what was left behind begins now, and may fail
     if scope.unheard is not None:
         await scope.unheard.arrive()
     while not scope.end():

@@ -41,7 +41,7 @@ from milepost.records.paths import find_paths
 from milepost.runtime.expected import Expected
 from milepost.runtime.inside import called_in
 from milepost.runtime.loops import current_task, running_loop
-from milepost.runtime.unheard import Unheard, ends_a_thread
+from milepost.runtime.unheard import Unheard
 
 if TYPE_CHECKING:
     import asyncio
@@ -183,9 +183,12 @@ class Scope:
 
     def _raised_elsewhere(self, error: MilepostError) -> None:
         """Remember an error that is raised away from the body's own line: somebody takes it, or the body fails."""
-        if here() != self.home:
-            self.unheard = self.unheard or Unheard()
-            self.unheard.failed(error, self.home)
+        scope = self
+        while scope.has_ended and scope.call is not None:
+            scope = scope.call.scope  # refused because of that: the body around it can still say so
+        if here() != scope.home:
+            scope.unheard = scope.unheard or Unheard()
+            scope.unheard.failed(error, scope.home)
 
     def _check_open(self, spec: AnySpec) -> None:
         """Refuse a call that no body can answer for."""
@@ -372,8 +375,8 @@ def carry(function: Callable[P, R]) -> Callable[P, R]:
             return context.copy().run(function, *args, **kwargs)
         except BaseException as error:  # whatever it is, it is raised again; where nobody would hear it, the body does
             scope = context.get(current)
-            if scope is not None and scope.unheard is not None and ends_a_thread():
-                scope.unheard.lose(error)
+            if scope is not None and scope.unheard is not None and here() not in (scope.home, current_task()):
+                scope.unheard.leaves(error)
             raise
 
     return carried

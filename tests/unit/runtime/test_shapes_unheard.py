@@ -13,7 +13,7 @@ from branches import BrokenError, resume, start, verified
 from desk import Desk
 
 from milepost import Key, NotApplied, Retry, StepFailed, carry, effect, step, task
-from milepost.errors import DuplicateStep
+from milepost.errors import DuplicateStep, OutsideRun
 
 pytestmark = [
     pytest.mark.timeout(60),
@@ -305,3 +305,186 @@ def test_a_thread_that_catches_ends_nothing(desk: Desk) -> None:
         return "went on"
 
     assert start(desk, plan) == "went on"
+
+
+class _Worker(threading.Thread):
+    """A thread with a `run` of its own; `keeps` is what it makes of an error."""
+
+    def __init__(self, function: Callable[[int], int], *, keeps: bool) -> None:
+        super().__init__()
+        self.function, self.keeps = function, keeps
+        self.error: StepFailed | None = None
+
+    def run(self) -> None:
+        try:
+            self.function(1)
+        except StepFailed as error:
+            if not self.keeps:
+                raise
+            self.error = error
+
+
+def _in_threads_target(function: Callable[[int], int]) -> threading.Thread:
+    return threading.Thread(target=lambda: function(1))
+
+
+def _in_a_timer(function: Callable[[int], int]) -> threading.Thread:
+    return threading.Timer(0, function, [1])
+
+
+def _in_a_worker(function: Callable[[int], int]) -> threading.Thread:
+    return _Worker(function, keeps=False)
+
+
+@pytest.mark.parametrize("joins", [True, False], ids=["joined", "not joined"])
+@pytest.mark.parametrize("shape", [_in_threads_target, _in_a_timer, _in_a_worker])
+def test_whatever_thread_it_ends(desk: Desk, shape: Callable[..., threading.Thread], joins: bool) -> None:
+    """The run was `done`: only a plain thread around the function itself was known."""
+
+    @task
+    def plan() -> str:
+        failing = threading.Event()
+
+        def call(x: int) -> int:
+            try:
+                return flaky_plain(x)
+            finally:
+                failing.set()
+
+        thread = shape(carry(call))
+        thread.start()
+        failing.wait()
+        if joins:
+            thread.join()
+        return "all booked"
+
+    with pytest.raises(StepFailed, match="flaky"):
+        start(desk, plan)
+    IS_MENDED.set()
+    assert resume(desk, plan) == "all booked"
+
+
+def test_a_thread_that_keeps_the_failure_ends_nothing(desk: Desk) -> None:
+    @task
+    def plan() -> str:
+        worker = _Worker(carry(flaky_plain), keeps=True)
+        worker.start()
+        worker.join()
+        return "went on" if worker.error is not None else "lost it"
+
+    assert start(desk, plan) == "went on"
+
+
+def test_a_thread_that_lives_on_has_caught_it(desk: Desk) -> None:
+    """The body does not wait for it."""
+    caught, may_end = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+
+    def work(function: Callable[[int], int]) -> None:
+        with suppress(StepFailed):
+            function(1)
+        caught.set()
+        may_end.wait()
+
+    @task
+    def plan() -> str:
+        threads.append(threading.Thread(target=work, args=(carry(flaky_plain),)))
+        threads[0].start()
+        caught.wait()
+        return "went on"
+
+    try:
+        assert start(desk, plan) == "went on"
+    finally:
+        may_end.set()
+        threads[0].join()
+
+
+@pytest.mark.parametrize("catches", [True, False])
+def test_a_shield_that_is_awaited_tells(desk: Desk, catches: bool) -> None:
+    """It was a RecursionError: a shield knows what it shields, and the other way round."""
+
+    @task
+    async def plan() -> str:
+        try:
+            await asyncio.shield(flaky(1))
+        except StepFailed:
+            if not catches:
+                raise
+        return "went on"
+
+    if catches:
+        assert start(desk, plan) == "went on"
+    else:
+        with pytest.raises(StepFailed, match="flaky"):
+            start(desk, plan)
+
+
+async def _orders() -> None:
+    await order(1)
+
+
+def test_a_task_that_had_not_begun_when_the_plan_returned_is_of_the_run(desk: Desk) -> None:
+    """What it called was refused, and the run was done."""
+
+    @task
+    async def plan() -> str:
+        await _task(_orders)
+        return "all booked"
+
+    with pytest.raises(StepFailed, match="order"):
+        start(desk, plan)
+    assert desk.status() == "failed"
+
+
+def test_a_call_refused_because_its_step_had_ended_fails_the_plan(desk: Desk) -> None:
+    @step
+    async def outer() -> int:
+        await _task(_orders)
+        return 1
+
+    @task
+    async def plan() -> int:
+        return await outer()
+
+    with pytest.raises(OutsideRun, match="the body that called it has ended"):
+        start(desk, plan)
+    assert desk.status() == "failed"
+    assert desk.records("intent_recorded") == []
+
+
+def test_a_plan_that_fails_begins_nothing_more(desk: Desk) -> None:
+    @task
+    async def plan() -> str:
+        await _task(_orders)
+        raise BrokenError
+
+    with pytest.raises(StepFailed, match="the plan"):
+        start(desk, plan)
+    assert desk.records("intent_recorded") == []
+
+
+def test_a_thread_whose_end_takes_long_ends_nothing_less(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook that reports failures elsewhere may well be slow."""
+    ends, may_end = threading.Event(), threading.Event()
+
+    def report(args: object) -> None:
+        ends.set()
+        may_end.wait()
+
+    monkeypatch.setattr(threading, "excepthook", report)
+    threads: list[threading.Thread] = []
+
+    @task
+    def plan() -> str:
+        threads.append(_in_a_worker(carry(flaky_plain)))
+        threads[0].start()
+        ends.wait()
+        return "all booked"
+
+    try:
+        with pytest.raises(StepFailed, match="flaky"):
+            start(desk, plan)
+    finally:
+        may_end.set()
+        threads[0].join()
