@@ -41,7 +41,7 @@ from milepost.records.paths import find_paths
 from milepost.runtime.expected import Expected
 from milepost.runtime.inside import called_in
 from milepost.runtime.loops import current_task, running_loop
-from milepost.runtime.unheard import Unheard
+from milepost.runtime.unheard import Home, Unheard
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from milepost.runtime.active import ActiveRun
 
-Home: TypeAlias = "asyncio.Task[Any] | int"
 AnySpec: TypeAlias = StepSpec | EffectSpec
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,6 +88,7 @@ class RuntimeCall(Call[Any]):
     under_way: bool = False  # its scope counts it
     given_up: Future[Ended | None] | None = None  # the thread of a body that was cancelled and still runs
     named_by: asyncio.Task[Any] | None = None  # the asyncio task that made the call
+    told_in: threading.Thread | None = None  # the thread that waits in `.map` for what a worker carries out
 
 
 class Scope:
@@ -181,14 +181,14 @@ class Scope:
             self._raised_elsewhere(error)
             raise
 
-    def _raised_elsewhere(self, error: MilepostError) -> None:
+    def _raised_elsewhere(self, error: MilepostError, told_in: threading.Thread | None = None) -> None:
         """Remember an error that is raised away from the body's own line: somebody takes it, or the body fails."""
         scope = self
         while scope.has_ended and scope.call is not None:
             scope = scope.call.scope  # refused because of that: the body around it can still say so
         if here() != scope.home:
             scope.unheard = scope.unheard or Unheard()
-            scope.unheard.failed(error, scope.home)
+            scope.unheard.failed(error, scope.home, told_in)
 
     def _check_open(self, spec: AnySpec) -> None:
         """Refuse a call that no body can answer for."""
@@ -253,7 +253,7 @@ class Scope:
 
     def failed(self, call: RuntimeCall, error: MilepostError) -> None:
         """Remember that the plan was told of a failure: when it goes on, it has caught it."""
-        self._raised_elsewhere(error)
+        self._raised_elsewhere(error, call.told_in)
         if not isinstance(error, (StepFailed, Declined)):
             return
         s = self.run.snapshot
@@ -376,7 +376,7 @@ def carry(function: Callable[P, R]) -> Callable[P, R]:
         except BaseException as error:  # whatever it is, it is raised again; where nobody would hear it, the body does
             scope = context.get(current)
             if scope is not None and scope.unheard is not None and here() not in (scope.home, current_task()):
-                scope.unheard.leaves(error)
+                scope.unheard.leaves(error, scope.home)
             raise
 
     return carried

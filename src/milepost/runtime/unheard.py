@@ -13,13 +13,16 @@ import time
 from collections.abc import Iterable, Iterator
 from traceback import walk_stack
 from types import CellType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from milepost.errors import MilepostError
 from milepost.runtime.loops import current_task, running_loop
 
 if TYPE_CHECKING:
     import asyncio
+
+Home: TypeAlias = "asyncio.Task[Any] | int"
+"""Where a body's own line runs: a task, else a thread."""
 
 TURNS = 10
 """Turns of a loop in which an error comes from one task to the next, through a group and a `.map`, twice over."""
@@ -40,23 +43,23 @@ class Unheard:
         self._holders: set[asyncio.Future[Any]] = set()
         self._threads: dict[threading.Thread, BaseException] = {}  # and the last error seen there
 
-    def failed(self, error: MilepostError, home: object) -> None:
+    def failed(self, error: MilepostError, home: Home, told_in: threading.Thread | None) -> None:
         """Remember a failure that is being raised here, and the tasks or the thread that may end with it."""
         self._failed.add(error.facts.get("path"))
         task = current_task()
-        if task is None:
-            self.leaves(error)
+        self.leaves(error, home, told_in)
         if task is None or task not in self._holders:
             self._holders -= {holder for holder in [*self._holders] if holder.done() and not _is_untaken(holder)}
             self._holders.update(_told_by(_under_way(home)))
         if task is not None:
             self._holders.update(_told_by([task]))
 
-    def leaves(self, error: BaseException) -> None:
-        """Remember an error that this thread may end with. A thread of a pool does not end with it."""
-        if self._is_ours(error) and not any(frame.f_globals.get("__name__") in POOLS for frame, _ in walk_stack(None)):
-            self._let_go([thread for thread in [*self._threads] if not thread.is_alive()])
-            self._threads[threading.current_thread()] = error
+    def leaves(self, error: BaseException, home: Home, told_in: threading.Thread | None = None) -> None:
+        """Remember an error that a thread may end with, this one or that of a `.map`. One of a pool does not."""
+        thread = told_in or (threading.current_thread() if not _is_a_pools() else None)
+        if thread is not None and not _holds(thread, home) and self._is_ours(error):
+            self._let_go([other for other in [*self._threads] if not other.is_alive()])
+            self._threads[thread] = error
 
     def join(self) -> None:
         """Let threads end in which a call failed, in the thread of the body or in one that waits for it."""
@@ -102,6 +105,17 @@ class Unheard:
         return any(isinstance(e, MilepostError) and e.facts.get("path") in self._failed for e in _within(error))
 
 
+def _is_a_pools() -> bool:
+    return any(frame.f_globals.get("__name__") in POOLS for frame, _ in walk_stack(None))
+
+
+def _holds(thread: threading.Thread, home: Home) -> bool:
+    """Say whether this is the thread of a body's own line."""
+    if isinstance(home, int):
+        return thread.ident == home
+    return thread is threading.current_thread() and running_loop() is home.get_loop()
+
+
 def _came_out(error: BaseException) -> bool:
     """Say whether an error ended a thread: it went through all frames but those that begin every thread."""
     trace = error.__traceback__
@@ -109,9 +123,9 @@ def _came_out(error: BaseException) -> bool:
     return trace is not None and all(frame.f_globals.get("__name__") == threading.__name__ for frame, _ in frames)
 
 
-def _under_way(home: object) -> set[asyncio.Task[Any]]:
+def _under_way(home: Home) -> set[asyncio.Task[Any]]:
     """Return the tasks of the loop that runs here, else of the one on which the body runs."""
-    loop = running_loop() or (home.get_loop() if hasattr(home, "get_loop") else None)
+    loop = running_loop() or (home.get_loop() if not isinstance(home, int) else None)
     return sys.modules["asyncio"].all_tasks(loop) if loop is not None else set()
 
 

@@ -488,3 +488,22 @@ def test_a_thread_whose_end_takes_long_ends_nothing_less(desk: Desk, monkeypatch
     finally:
         may_end.set()
         threads[0].join()
+
+
+def test_a_map_in_a_thread_tells_the_thread(desk: Desk) -> None:
+    """Its items fail in threads of a pool, and the body returned before the `.map` did."""
+    begun = threading.Event()
+
+    @step(name="flaky")
+    def failing(x: int) -> int:
+        begun.set()
+        return flaky_plain.plain(x)
+
+    @task
+    def plan() -> str:
+        threading.Thread(target=carry(lambda: failing.map([1, 2], concurrency=2))).start()
+        begun.wait()
+        return "all booked"
+
+    with pytest.raises(StepFailed, match="flaky"):
+        start(desk, plan)
