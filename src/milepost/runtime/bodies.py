@@ -91,16 +91,9 @@ def run_in(scope: Scope, function: Callable[..., object], args: Sequence[Any], k
         left(scope)
     if error is not None and scope.pid != os.getpid():
         raise error  # a forked child unwinds through here: its end is its own, nothing of the run
-    _let_threads_end(scope)
     while not scope.end():
         scope.run.bell.wait(scope.is_quiet)
-        _let_threads_end(scope)
     return ended(scope, value, error, began)
-
-
-def _let_threads_end(scope: Scope) -> None:
-    if scope.unheard is not None:
-        scope.unheard.join()
 
 
 def ended(scope: Scope, value: object, error: BaseException | None, began: float) -> Ended:

@@ -41,8 +41,6 @@ def map_calls(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
     errors: list[BaseException] = []
     waiting = iter(range(len(calls)))
     lock = threading.Lock()
-    for call in calls:
-        call.told_in = threading.current_thread()
 
     def work() -> None:
         while not errors:

@@ -88,7 +88,6 @@ class RuntimeCall(Call[Any]):
     under_way: bool = False  # its scope counts it
     given_up: Future[Ended | None] | None = None  # the thread of a body that was cancelled and still runs
     named_by: asyncio.Task[Any] | None = None  # the asyncio task that made the call
-    told_in: threading.Thread | None = None  # the thread that waits in `.map` for what a worker carries out
 
 
 class Scope:
@@ -181,14 +180,14 @@ class Scope:
             self._raised_elsewhere(error)
             raise
 
-    def _raised_elsewhere(self, error: MilepostError, told_in: threading.Thread | None = None) -> None:
+    def _raised_elsewhere(self, error: MilepostError) -> None:
         """Remember an error that is raised away from the body's own line: somebody takes it, or the body fails."""
         scope = self
         while scope.has_ended and scope.call is not None:
             scope = scope.call.scope  # refused because of that: the body around it can still say so
         if here() != scope.home:
             scope.unheard = scope.unheard or Unheard()
-            scope.unheard.failed(error, scope.home, told_in)
+            scope.unheard.failed(error, scope.home)
 
     def _check_open(self, spec: AnySpec) -> None:
         """Refuse a call that no body can answer for."""
@@ -253,7 +252,7 @@ class Scope:
 
     def failed(self, call: RuntimeCall, error: MilepostError) -> None:
         """Remember that the plan was told of a failure: when it goes on, it has caught it."""
-        self._raised_elsewhere(error, call.told_in)
+        self._raised_elsewhere(error)
         if not isinstance(error, (StepFailed, Declined)):
             return
         s = self.run.snapshot
@@ -375,8 +374,8 @@ def carry(function: Callable[P, R]) -> Callable[P, R]:
             return context.copy().run(function, *args, **kwargs)
         except BaseException as error:  # whatever it is, it is raised again; where nobody would hear it, the body does
             scope = context.get(current)
-            if scope is not None and scope.unheard is not None and here() not in (scope.home, current_task()):
-                scope.unheard.leaves(error, scope.home)
+            if scope is not None and scope.unheard is not None:
+                scope.unheard.leaves(error)
             raise
 
     return carried

@@ -336,26 +336,15 @@ def _in_a_worker(function: Callable[[int], int]) -> threading.Thread:
     return _Worker(function, keeps=False)
 
 
-@pytest.mark.parametrize("joins", [True, False], ids=["joined", "not joined"])
 @pytest.mark.parametrize("shape", [_in_threads_target, _in_a_timer, _in_a_worker])
-def test_whatever_thread_it_ends(desk: Desk, shape: Callable[..., threading.Thread], joins: bool) -> None:
+def test_whatever_thread_it_ends(desk: Desk, shape: Callable[..., threading.Thread]) -> None:
     """The run was `done`: only a plain thread around the function itself was known."""
 
     @task
     def plan() -> str:
-        failing = threading.Event()
-
-        def call(x: int) -> int:
-            try:
-                return flaky_plain(x)
-            finally:
-                failing.set()
-
-        thread = shape(carry(call))
+        thread = shape(carry(flaky_plain))
         thread.start()
-        failing.wait()
-        if joins:
-            thread.join()
+        thread.join()
         return "all booked"
 
     with pytest.raises(StepFailed, match="flaky"):
@@ -373,31 +362,6 @@ def test_a_thread_that_keeps_the_failure_ends_nothing(desk: Desk) -> None:
         return "went on" if worker.error is not None else "lost it"
 
     assert start(desk, plan) == "went on"
-
-
-def test_a_thread_that_lives_on_has_caught_it(desk: Desk) -> None:
-    """The body does not wait for it."""
-    caught, may_end = threading.Event(), threading.Event()
-    threads: list[threading.Thread] = []
-
-    def work(function: Callable[[int], int]) -> None:
-        with suppress(StepFailed):
-            function(1)
-        caught.set()
-        may_end.wait()
-
-    @task
-    def plan() -> str:
-        threads.append(threading.Thread(target=work, args=(carry(flaky_plain),)))
-        threads[0].start()
-        caught.wait()
-        return "went on"
-
-    try:
-        assert start(desk, plan) == "went on"
-    finally:
-        may_end.set()
-        threads[0].join()
 
 
 @pytest.mark.parametrize("catches", [True, False])
@@ -464,45 +428,14 @@ def test_a_plan_that_fails_begins_nothing_more(desk: Desk) -> None:
     assert desk.records("intent_recorded") == []
 
 
-def test_a_thread_whose_end_takes_long_ends_nothing_less(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hook that reports failures elsewhere may well be slow."""
-    ends, may_end = threading.Event(), threading.Event()
-
-    def report(args: object) -> None:
-        ends.set()
-        may_end.wait()
-
-    monkeypatch.setattr(threading, "excepthook", report)
-    threads: list[threading.Thread] = []
-
-    @task
-    def plan() -> str:
-        threads.append(_in_a_worker(carry(flaky_plain)))
-        threads[0].start()
-        ends.wait()
-        return "all booked"
-
-    try:
-        with pytest.raises(StepFailed, match="flaky"):
-            start(desk, plan)
-    finally:
-        may_end.set()
-        threads[0].join()
-
-
 def test_a_map_in_a_thread_tells_the_thread(desk: Desk) -> None:
-    """Its items fail in threads of a pool, and the body returned before the `.map` did."""
-    begun = threading.Event()
-
-    @step(name="flaky")
-    def failing(x: int) -> int:
-        begun.set()
-        return flaky_plain.plain(x)
+    """Its items fail in threads of a pool."""
 
     @task
     def plan() -> str:
-        threading.Thread(target=carry(lambda: failing.map([1, 2], concurrency=2))).start()
-        begun.wait()
+        thread = threading.Thread(target=carry(lambda: flaky_plain.map([1, 2], concurrency=2)))
+        thread.start()
+        thread.join()
         return "all booked"
 
     with pytest.raises(StepFailed, match="flaky"):
