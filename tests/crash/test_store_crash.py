@@ -230,6 +230,46 @@ def test_a_file_that_was_deleted_under_us_is_not_written_in_silence(path: Path) 
     store.close()
 
 
+READS_ITS_OWN_FOLDER = """
+import subprocess, sys
+from pathlib import Path
+
+from milepost import Folder, step, task
+
+
+@step(sources=[Folder(".")])
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.txt"))
+
+
+@step
+def kept(found: list[str]) -> Path:
+    return Path(".")
+
+
+@step
+def looked_at_from_outside(kept: Path) -> str:
+    return subprocess.run([sys.executable, "-m", "milepost", "runs"], check=True, capture_output=True, text=True).stdout
+
+
+@task
+def reads_its_own_folder() -> str:
+    return looked_at_from_outside(kept(names(Path("."))))
+"""
+
+
+def test_a_run_that_watches_and_keeps_the_folder_of_its_store_keeps_its_locks(tmp_path: Path) -> None:
+    """Another process that looks in and closes would delete the WAL, were the locks gone."""
+    (tmp_path / "plan.py").write_text(READS_ITS_OWN_FOLDER)
+    (tmp_path / "a.txt").write_text("a")
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    for _ in range(2):
+        command = [sys.executable, "-m", "milepost", "run", "plan.py:reads_its_own_folder", "--run-id", "r", "--plain"]
+        run = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+
+
 def test_without_a_free_descriptor_the_run_stops_and_nothing_is_half_done(path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     with closing(SqliteStore(path, create=False)) as store:

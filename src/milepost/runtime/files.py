@@ -13,6 +13,7 @@ from milepost.artifacts.files import put_out
 from milepost.protocol.ops import Artifact
 from milepost.records.canonical import digest
 from milepost.records.model import ARTIFACT_ROW_MAX, Pointer
+from milepost.regular import is_a_stores, refuse_stores
 from milepost.runtime.keeping import Artifacts
 
 _MEDIA_TYPE = "application/octet-stream"
@@ -42,11 +43,12 @@ def _sync_names(path: Path) -> None:
 
 def _files_in(folder: Path) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
-        folders.sort()
-        yield from (Path(root, name) for name in sorted(names))
+        folders[:] = sorted(name for name in folders if not is_a_stores(root, name))
+        yield from (Path(root, name) for name in sorted(names) if not is_a_stores(root, name))
 
 
 def _keep_file(kept: Artifacts, file: Path, artifacts: list[Artifact], shown: str) -> dict[str, Any]:
+    refuse_stores(os.stat(file), str(file))
     sync(file)
     if kept.files is None or os.stat(file).st_size <= ARTIFACT_ROW_MAX:
         data = file.read_bytes()

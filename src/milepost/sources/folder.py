@@ -1,8 +1,9 @@
 """A folder as a source: the names and contents of the files in it that match a pattern.
 
-Hidden files count, empty folders do not: what a step can read is in files. Files are ordered by the bytes of their
-relative names, nothing is normalised. A symlink is followed; one that leads nowhere or back to a folder above it
-counts by its target's name. Nothing is written.
+Hidden files count, empty folders do not: what a step can read is in files. What Milepost keeps itself does not count,
+a `.milepost` and the files of a store that is open here: it changes with each record. Files are ordered by the bytes
+of their relative names, nothing is normalised. A symlink is followed; one that leads nowhere or back to a folder above
+it counts by its target's name. Nothing is written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import PurePath
 
 from milepost.errors import BadOption
 from milepost.records.frozen import frozen
-from milepost.regular import kind_at
+from milepost.regular import is_a_stores, kind_at
 from milepost.sources.content import read_content
 from milepost.sources.naming import ALL_FILES, check_path, path_fields, path_of
 from milepost.sources.observation import Descriptor, Items, Observation, content_fingerprint
@@ -108,6 +109,8 @@ class _Walk:
         if len(above) == DEPTH_MAX:
             raise OSError(errno.EFBIG, f"more than {DEPTH_MAX} folders inside each other", here)
         for name in os.listdir(here):
+            if is_a_stores(here, name):
+                continue
             self._counted(here)
             yield from self._at(f"{relative}/{name}" if relative else name, (*above, identity))
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from milepost.errors import StoreMissing, StoreNotYours
 from milepost.owners import foreign_owner
+from milepost.regular import STORE_FOLDER
 from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.opening import is_store
 from milepost.stores.sqlite.store import SqliteStore
 
 VARIABLE = "MILEPOST_STORE"
-USUAL = Path(".milepost", "store.sqlite")
+USUAL = Path(STORE_FOLDER, "store.sqlite")
 _BESIDE = re.compile(r"(-wal|-shm|-journal|\.(artifacts|locks|watch|notify)\b.*)?", re.DOTALL)
 """What is added to the name of a store's file for those that lie beside it."""
 

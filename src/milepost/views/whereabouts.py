@@ -13,6 +13,7 @@ from pathlib import Path
 from milepost.errors import MilepostError, UnknownTask
 from milepost.records.frozen import frozen
 from milepost.records.model import RunStarted
+from milepost.regular import STORE_FOLDER
 from milepost.stores.locate import USUAL, locate
 
 
@@ -52,7 +53,7 @@ def whereabouts(started: RunStarted, location: str, run_id: str, *, named: str |
 def _root(location: str) -> Path:
     """Return the folder a usual store belongs to, else the working folder."""
     store = Path(location)
-    return store.parent.parent if store.parent.name == ".milepost" else Path.cwd()
+    return store.parent.parent if store.parent.name == STORE_FOLDER else Path.cwd()
 
 
 def _file_of(target: str) -> Path | None:

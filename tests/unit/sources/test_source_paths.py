@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from contextlib import closing
 from pathlib import Path, PurePath
 
 import pytest
@@ -13,6 +14,7 @@ from milepost import Secret
 from milepost.errors import BadOption, SourceUnavailable
 from milepost.sources import File, Folder, Observation, Source, changes, content, folder, key_of, observe, of_path
 from milepost.sources.observation import ITEMS_MAX
+from milepost.stores.sqlite.store import SqliteStore
 
 KEY = b"a seal key"
 
@@ -235,6 +237,24 @@ def test_nfc_and_nfd_names_are_two_files(tmp_path: Path) -> None:
 def test_pattern_that_leaves_the_folder_is_refused(pattern: str) -> None:
     with pytest.raises(BadOption, match="relative glob"):
         Folder("data", pattern)
+
+
+def test_what_milepost_keeps_itself_is_no_part_of_a_folder(tmp_path: Path) -> None:
+    """It changes with each record, and closing a file that SQLite has locked would end the process's locks."""
+    (tmp_path / "orders.csv").write_text("a,1\n")
+    (tmp_path / "own.sqlite.txt").write_text("no part of a store\n")
+    before = look(Folder(tmp_path)).fingerprint
+    for store in (tmp_path / ".milepost" / "store.sqlite", tmp_path / "own.sqlite"):
+        store.parent.mkdir(exist_ok=True)
+        with closing(SqliteStore(store, create=True)) as opened:
+            assert f"{store.name}-shm" in os.listdir(store.parent), "open as in a run"
+            assert look(Folder(tmp_path)).fingerprint == before
+            link = tmp_path.with_name("link")
+            link.symlink_to(opened.path)
+            for path in (opened.path, link, Path(f"{opened.path}-shm")):
+                with pytest.raises(SourceUnavailable, match="belongs to a store of Milepost"):
+                    look(File(path))
+            link.unlink()
 
 
 def test_loops_and_dangling_links_are_entries_not_errors(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from milepost.artifacts.files import ArtifactFiles
 from milepost.errors import ForeignDatabase, StoreUnavailable
 from milepost.records.model import RunStatus
 from milepost.records.rows import AnswerRow, CancelRow, ClaimRow
+from milepost.regular import keep_off
 from milepost.stores.contract import (
     Batch,
     Diagnosis,
@@ -78,6 +79,7 @@ class SqliteStore:
     def _open(self, connect: Connect, read_only: bool) -> None:
         place = self.path if read_only else unwritable(self.path)
         with ExitStack() as undo:
+            keep_off(self.path)
             self._use = OPEN_FILES.begin(self.path)
             undo.callback(OPEN_FILES.end, self._use)
             if place is None:
