@@ -12,6 +12,8 @@ from milepost.cli.options import json_option
 from milepost.cli.output import emit, note, table
 from milepost.cli.people import diagnosis
 from milepost.errors import BadOption, RefusedError
+from milepost.protocol.questions import counted
+from milepost.records.seal import key_name
 from milepost.records.times import age
 from milepost.runtime.standing import all_runs
 from milepost.runtime.witness import no_witness, witness_folder
@@ -67,9 +69,10 @@ def _witness() -> Diagnosis:
 def _seal_key(store: Store) -> Diagnosis:
     sealed = {row.seal_name for row in all_runs(store)} - {None}
     try:
-        has_key = seal_key() is not None
+        given = key_name(seal_key())
     except BadOption as error:
         return Diagnosis("seal key", False, str(error), error.hint)
+    is_set = "not set" if given is None else "one of them" if given in sealed else "set to another" if sealed else "set"
     hint = "Set MILEPOST_SEAL_KEY to the key those runs were started with, or they can be neither trusted nor refused."
-    found = f"{len(sealed)} keys in use, MILEPOST_SEAL_KEY is {'set' if has_key else 'not set'}"
-    return Diagnosis("seal key", has_key or not sealed, found, hint)
+    found = f"{counted(len(sealed), 'key')} in use, MILEPOST_SEAL_KEY is {is_set}"
+    return Diagnosis("seal key", given in sealed or not sealed, found, hint)

@@ -58,11 +58,14 @@ def tell_usage(error: click.ClickException, *, as_json: bool) -> int:
     """Tell a command line that click could not read. Always exit status 2."""
     context = getattr(error, "ctx", None)
     hint = f"`{context.command_path} --help` shows how." if context is not None else "`milepost --help` shows how."
+    asks_help = isinstance(error, click.exceptions.NoArgsIsHelpError)
+    message = "expected a command" if asks_help else " ".join(error.format_message().split())
     if as_json:
-        about = {"code": "usage", "message": error.format_message(), "hint": hint, "exit_status": 2, "facts": {}}
-        emit({"error": about})
+        emit({"error": {"code": "usage", "message": message, "hint": hint, "exit_status": 2, "facts": {}}})
+    elif asks_help:
+        note(error.format_message(), lines=True)
     else:
-        note(f"usage: {error.format_message()}")
+        note(f"usage: {message}")
         note(f"  → {hint}")
     return 2
 

@@ -36,8 +36,19 @@ def findings(
 
     `following` names the call that comes next, `declared` the effects with an open intent by their path.
     """
+    if w.refusal is not None:
+        return [_trust_line(s, w), *_not_looked_at(s)]
     lines = [_trust_line(s, w), _sources_line(w), _intents_line(s, w, declared), _versions_line(w)]
     return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s, w)]
+
+
+def _not_looked_at(s: Snapshot) -> list[Finding]:
+    """Say of the other rules that they come after the first; an open intent that was read is named all the same."""
+    rules = {2: "Sources", 3: "Intents", 4: "Versions", 5: "Continue", 6: "Bound"}
+    found = dict.fromkeys(rules, "not looked at: the journal comes first")
+    if intents := [f"{state.path} (key {send.intent.key})" for state, send in s.open_intents()]:
+        found[3] = f"open, as far as could be read: {listed(intents)}"
+    return [Finding(number, rule, "wait", found[number]) for number, rule in rules.items()]
 
 
 def _trust_line(s: Snapshot, w: World) -> Finding:
@@ -63,11 +74,8 @@ def _sources_line(w: World) -> Finding:
 def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> Finding:
     intents: dict[tuple[str, str], list[str]] = {}
     for state, send in s.open_intents():
-        if w.refusal is not None:
-            what = ("wait", "open")
-        else:
-            now = w.moment or Moment(parse_time(w.at), w.at, 0.0)
-            what = foreseen(declared.get(state.path), state, now)
+        now = w.moment or Moment(parse_time(w.at), w.at, 0.0)
+        what = foreseen(declared.get(state.path), state, now)
         intents.setdefault(what, []).append(f"{state.path} (key {send.intent.key})")
     if not intents:
         return Finding(3, "Intents", "ok", f"no open intent; {counted(s.applied_count, 'effect')} applied")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from cli_shell import Shell
 
+import milepost
+
 PLANS = Path(__file__).parent / "plans"
 
 
@@ -22,5 +24,6 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shell(tmp_path: Path, _compiled: Path) -> Shell:
     for plan in PLANS.glob("*.py"):
         shutil.copy(plan, tmp_path)
-    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "NO_COLOR", "PYTHONPATH")}
-    return Shell(tmp_path, {**environ, "PYTHONPYCACHEPREFIX": str(_compiled)})
+    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "NO_COLOR")}
+    tested = str(Path(milepost.__file__).parents[1])  # whichever is installed, the checkout that is tested
+    return Shell(tmp_path, {**environ, "PYTHONPYCACHEPREFIX": str(_compiled), "PYTHONPATH": tested})

@@ -152,6 +152,15 @@ def test_misuse_is_2_and_says_what_to_write_instead(shell: Shell, words: tuple[s
     assert not (shell.folder / ".milepost").exists()
 
 
+def test_no_command_at_all_gets_the_help(shell: Shell) -> None:
+    """Whoever types the name alone wants to know what there is, to be read and not escaped."""
+    ended = shell.run()
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.splitlines()[0] == "Usage: milepost [OPTIONS] COMMAND [ARGS]..."
+    assert "\n  resume      Go on with a run where it stood" in ended.err
+    assert shell.run("completion").err.splitlines()[0].endswith("Choose from: bash, zsh, fish")
+
+
 @pytest.mark.parametrize("words", [("run",), ("fly",), ("show", "--nope", "x"), ("answer", "q-1")])
 def test_a_command_line_that_cannot_be_read_is_2(shell: Shell, words: tuple[str, ...]) -> None:
     """click's own usage errors keep the shape of ours, as text and as JSON."""
@@ -228,6 +237,12 @@ def test_a_missing_seal_key_is_3_and_the_right_one_goes_on(shell: Shell) -> None
     ended = shell.run("resume", "one")
     assert (ended.status, ended.err.partition(":")[0]) == (3, "seal-key-missing")
     assert "very secret" not in ended.err
+    checked = shell.run("resume", "one", "--check", "--json")
+    states = [(finding["state"], finding["found"].partition(":")[0]) for finding in checked.json["findings"][1:]]
+    assert (checked.status, states) == (3, [("wait", "not looked at")] * 5), "nothing was read that could be ok"
+    for key, is_well in (("", False), ("another secret, long enough", False), ("very secret, long enough", True)):
+        told = shell.run("doctor", "--json", **({"MILEPOST_SEAL_KEY": key} if key else {}))
+        assert next(f["ok"] for f in told.json["findings"] if f["check"] == "seal key") is is_well
     assert shell.run("resume", "one", MILEPOST_SEAL_KEY="very secret, long enough").status == 0
 
 
