@@ -100,7 +100,7 @@ def _create(path: Path, connect: Connect) -> None:
     with translated(str(path), CREATE):
         make_folder(path.parent)
         name = f"{path}.{os.urandom(8).hex()}.new"
-        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             _build(name, connect)
             with suppress(FileExistsError):
