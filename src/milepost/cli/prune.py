@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 
 import click
@@ -32,6 +33,23 @@ class Age(click.ParamType):  # type: ignore[type-arg]  # not generic before clic
         return found
 
 
+def _confirm(count: int) -> None:
+    """Ask whether to go on. Raises: Abort when not, MisuseError when nobody is there to answer."""
+    try:
+        is_sure = click.confirm(f"Delete {counted(count, 'run')} for good?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise _nobody_asked(count) from None
+    if not is_sure:
+        raise click.Abort
+
+
+def _nobody_asked(count: int) -> MisuseError:
+    hint = "Say --yes as well, where there is no terminal and with --json."
+    return MisuseError(reason=f"{counted(count, 'run')} would be deleted, and nobody can be asked", hint=hint)
+
+
 @click.command("prune")
 @click.argument("run_ids", metavar="[RUN]...", nargs=-1, type=RUN)
 @click.option(
@@ -54,9 +72,9 @@ def command(run_ids: tuple[str, ...], older_than: timedelta | None, yes: bool, a
         moment = now()
         rows = [(row.run_id, row.task, row.progress.status, ago(row.progress.at, moment)) for row in chosen]
         table(("run", "task", "ended", "last"), rows)
-        click.confirm(f"Delete {counted(len(chosen), 'run')} for good?", abort=True, err=True)
+        _confirm(len(chosen))
     elif chosen and not yes:
-        raise MisuseError(reason=f"{counted(len(chosen), 'run')} would be deleted; with --json, --yes is needed")
+        raise _nobody_asked(len(chosen))
     count = store.prune([row.run_id for row in chosen], now_text())
     if as_json:
         emit({"pruned": count, "runs": [row.run_id for row in chosen]})

@@ -15,7 +15,9 @@ class MisuseError(MilepostError):
 class BadName(MisuseError):
     code = "bad-name"
     sentence = "{what} {name!r} cannot be used: {reason}"
-    hint = "Use 1 to 200 printable characters without line breaks, not starting with '-', '.' or '~'."
+    hint = (
+        "Use 1 to 200 printable characters without line breaks or a blank at an end, not starting with '-', '.' or '~'."
+    )
 
 
 class BadInput(MisuseError):

@@ -176,4 +176,4 @@ class ArtifactUnknown(RefusedError):
 class StepUnknown(RefusedError):
     code = "step-unknown"
     sentence = "run {run_id} has no step {path!r}"
-    hint = "`milepost show RUN` lists its steps and effects."
+    hint = "`milepost show RUN --all` lists its steps and effects, each item of a `.map` by its whole path."

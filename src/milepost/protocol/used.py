@@ -242,6 +242,6 @@ _SAID: Mapping[str, Callable[[Decimal, Decimal], str]] = {
     "resumes": lambda used, allowed: f"{used} of {allowed} resumes",
     "cost": lambda used, allowed: f"{used.normalize():f} of {allowed.normalize():f} cost",
     "tokens": lambda used, allowed: f"{used:,} of {allowed:,} tokens",
-    "wall": lambda used, allowed: f"{_time(used)} of {_time(allowed)} since its first start",
+    "wall": lambda used, allowed: f"{_time(used)} of the {_time(allowed)} allowed since its first start",
     "same_error": lambda used, allowed: f"the same error {used} of {allowed} times in a row",
 }

@@ -130,6 +130,8 @@ def test_prune_deletes_ended_runs_only_when_told_to(shell: Shell) -> None:
     assert shell.run("prune", "two", "--yes").status == 2
     assert shell.run("prune").status == 2
     assert shell.run("prune", "one", "--json").status == 2
+    unasked = shell.run("prune", "one")
+    assert (unasked.status, "nobody can be asked" in unasked.err, "--yes" in unasked.err) == (2, True, True)
     refused = shell.run("prune", "--older-than", "6m", "--yes")
     assert (refused.status, '"m" alone may be minutes or months' in refused.err) == (2, True)
     assert shell.run("prune", "--older-than", "30d", "--yes", "--json").json["pruned"] == 0

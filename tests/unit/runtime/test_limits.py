@@ -172,7 +172,7 @@ def test_wall_time_counts_from_the_first_start_and_again_from_the_answer(desk: D
     def long() -> int:
         return sum(hour(number) for number in range(4))
 
-    with pytest.raises(LimitReached, match="2:00:00 of 2:00:00 since its first start"):
+    with pytest.raises(LimitReached, match="2:00:00 of the 2:00:00 allowed since its first start"):
         desk.run(long)
     desk.clock.move(timedelta(days=3))
     desk.answer("again")
