@@ -6,6 +6,7 @@ Never wording, never times, never a world's own folder. Reads the store; changes
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -164,6 +165,17 @@ def _started_again(records: Iterable[Record]) -> Iterator[str]:
             verified.add(record.path)
         elif isinstance(record, StepStarted) and record.path in verified:
             yield record.path
+
+
+def is_writable(store: Path) -> bool:
+    """Say whether nobody keeps a store locked for writing."""
+    with closing(sqlite3.connect(store, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+    return True
 
 
 def newest_record(store: Path) -> str:

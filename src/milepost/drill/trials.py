@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from milepost.drill.compare import changes, repeated, skipped
 from milepost.drill.order import KILLED, Told, read_told
 from milepost.drill.outcome import Outcome, Verdict
 from milepost.drill.points import Point
+from milepost.drill.standing import is_writable
 from milepost.drill.undisturbed import Reference
 from milepost.drill.world import End, World
 
 LEASE_S = 2.0
 """Seconds a lease lasts where a worker is frozen past it."""
+COMMIT_S = 0.005
+"""Seconds in which a commit that is under way may end."""
+FREEZES_MAX = 100
+"""Times a worker is stopped anew that was in the midst of a commit."""
 
 
 def judged(world: World, kind: str, point: str, end: End, reference: Reference, record: str = "") -> Outcome:
@@ -110,8 +116,8 @@ def frozen(world: World, point: Point, reference: Reference) -> Outcome:
     """Stop a worker with SIGSTOP until another took its run and ended it, wake it: nothing of it may count."""
     order = world.order("run", freeze=point.place, lease_s=LEASE_S)
     sleeper = world.starter.start(order)
-    if world.starter.wait(sleeper, stopped=True) != -signal.SIGSTOP:
-        return Outcome("frozen", "frozen", Verdict.UNTRIED, said="this time the run did not pass that point")
+    if not _is_frozen(world, sleeper):
+        return Outcome("frozen", "frozen", Verdict.UNTRIED, said="this time the run did not stop at that point")
     record = world.newest_record()
     world.move_time(LEASE_S * 10)
     try:
@@ -123,3 +129,18 @@ def frozen(world: World, point: Point, reference: Reference) -> Outcome:
         said = f"the woken worker was not refused: {woken.said}"
         return Outcome("frozen", "frozen", Verdict.FAILED, record, said, output=world.output())
     return judged(world, "frozen", "frozen", end, reference, record)
+
+
+def _is_frozen(world: World, sleeper: int) -> bool:
+    """Wait until a worker has stopped, outside of a commit of its other threads: in one it keeps the store locked."""
+    for _ in range(FREEZES_MAX):
+        if world.starter.wait(sleeper, stopped=True) != -signal.SIGSTOP:
+            return False
+        if is_writable(world.store):
+            return True
+        os.kill(sleeper, signal.SIGCONT)
+        time.sleep(COMMIT_S)
+        os.kill(sleeper, signal.SIGSTOP)
+    os.kill(sleeper, signal.SIGCONT)
+    world.starter.wait(sleeper)
+    return False

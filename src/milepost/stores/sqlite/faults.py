@@ -21,6 +21,10 @@ def reason_of(error: BaseException) -> str:
 CREATE = "create"
 """What is done where no store is yet: there is nothing to resume when it fails."""
 NO_STORE_YET = "Free space, descriptors or permissions, then type it again: no store was made, and nothing ran."
+LOCKED = (
+    "Another process keeps it locked: one that was stopped in the midst of a commit (SIGSTOP, a debugger) does. "
+    "`fuser -v STORE` names who has it open: let that one go on or kill it, then `milepost resume RUN`."
+)
 
 _FULL = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_WRITE"})
 
@@ -32,8 +36,12 @@ def is_full(error: StoreUnavailable) -> bool:
 
 def unavailable(location: str, operation: str, error: BaseException) -> StoreUnavailable:
     """Return the error a caller sees when SQLite or the file system refuses."""
-    hint = {"hint": NO_STORE_YET} if operation == CREATE else {}
-    return StoreUnavailable(location=location, operation=operation, reason=reason_of(error), **hint)
+    reason, hint = reason_of(error), {}
+    if reason.startswith("SQLITE_BUSY"):
+        hint = {"hint": LOCKED}
+    elif operation == CREATE:
+        hint = {"hint": NO_STORE_YET}
+    return StoreUnavailable(location=location, operation=operation, reason=reason, **hint)
 
 
 @contextmanager
