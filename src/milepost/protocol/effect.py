@@ -125,6 +125,8 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
         yield from _settle_doubt(call, others)
         if call.plan_changed:
             yield from ask_about_plan(call, call.unclaimed)
+        if call.step is not None and not call.is_accepted:
+            yield from ask_about_plan(call, [call.path])  # it was a step of this name, which may have sent as well
         if call.elsewhere is not None and call.path not in call.snapshot.accepted_plan:
             yield from _ask_elsewhere(call, call.elsewhere)
         if others and not call.is_accepted:

@@ -107,6 +107,7 @@ def _versions_noted(s: Snapshot, r: VersionsNoted) -> None:
         s.versions = r.new
         if own_versions(r.old) != own_versions(r.new):
             s.code_order = s.record_count
+            s.accepted_names.clear()  # it was another plan that a person accepted
 
 
 def _cancel_entered(s: Snapshot, r: CancelEntered) -> None:

@@ -9,6 +9,7 @@ from milepost.errors import MilepostError
 from milepost.protocol.call import Call
 from milepost.protocol.failure import error_record
 from milepost.protocol.keep import keep_bytes, keep_files
+from milepost.protocol.keys import derive_key
 from milepost.protocol.ops import Append, Artifact, Ended, Load, Now, Steps
 from milepost.protocol.outcomes import Applied, Found, unwrapped
 from milepost.protocol.spec import EffectSpec
@@ -87,7 +88,7 @@ def _claim_rows(
     call: Call[EffectSpec], record: OutcomeRecorded, request_digest: str, artifacts: Sequence[Artifact]
 ) -> tuple[ClaimRow, ...]:
     """Return how a key of scope="task" ended, to stand beside the record for later runs."""
-    if call.spec.scope != "task" or record.outcome != Outcome.APPLIED:
+    if not _is_shared(call, record.key) or record.outcome != Outcome.APPLIED:
         return ()
     data = next((a.data for a in artifacts if record.result and a.pointer == record.result), None)
     media_type = record.result.media_type if record.result else None
@@ -104,6 +105,12 @@ def _claim_rows(
             media_type=media_type,
         ),
     )
+
+
+def _is_shared(call: Call[EffectSpec], key: str) -> bool:
+    """Say whether runs share a key, and this one claimed it: the effect may have got scope="task" since it was sent."""
+    own = derive_key(call.task.name, call.family, call.path, call.spec.name, call.item_key)
+    return call.spec.scope == "task" and key != str(own)
 
 
 def _unwrapped(spec: EffectSpec, value: Any) -> tuple[Any, str | None]:
@@ -147,7 +154,7 @@ def answered(call: Call[EffectSpec], key: str, request_digest: str, answer: Answ
     now = yield Now()
     record = answered_outcome(call.path, call.effect, key, answer, now.text)
     kept: list[Artifact] = []
-    if answer.result is not None and call.spec.scope == "task":
+    if answer.result is not None and _is_shared(call, key):
         kept.append(Artifact(answer.result, (yield Load(answer.result, f"answered result of {call.path}"))))
     yield Append((record,), wait=True, claims=_claim_rows(call, record, request_digest, kept))
 

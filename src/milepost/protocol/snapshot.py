@@ -139,10 +139,10 @@ class Snapshot:
             return step.verified_order < self.code_order
         return min((state.intent_order for state in self._effects_in(path)), default=0) < self.code_order
 
-    def sent_as(self, path: str, effect: str, request_digest: str) -> bool:
-        """Say whether a call of this effect, under this path or inside of this step, sent just this and was applied."""
-        near = (state.last.intent for state in self._effects_in(path) if state.applied is not None and state.last)
-        return any((intent.effect, intent.request_digest) == (effect, request_digest) for intent in near)
+    def sent_as(self, path: str, request_digest: str) -> bool:
+        """Say whether a call under this path, or inside of this step, sent just this, and it arrived or may have."""
+        arrived = (e for e in self._effects_in(path) if e.applied is not None or e.left_open is not None)
+        return any(e.last is not None and e.last.intent.request_digest == request_digest for e in arrived)
 
     def _effects_in(self, path: str) -> list[EffectState]:
         if path in self.effects:

@@ -69,7 +69,7 @@ def step(call: Call[StepSpec]) -> Steps[Any]:
     Raises: StepFailed, Declined (recorded), a Signal (nothing recorded but the start given back), RunPaused by asking.
     """
     state = call.step
-    if (state is not None or call.unclaimed) and not _stands(call, state):
+    if (state is not None or call.unclaimed or call.effect is not None) and not _stands(call, state):
         yield from settle_changes(call)
     if state is not None and state.verified is not None:
         return call.spec.output.decode((yield Load(state.verified.output, f"output of {call.path}")))
@@ -100,6 +100,8 @@ def settle_changes(call: Call[StepSpec]) -> Steps[None]:
     if state is None:
         if call.plan_changed:
             yield from ask_about_plan(call, call.unclaimed)
+        if call.effect is not None and not call.is_accepted:
+            yield from ask_about_plan(call, [call.path])  # it was an effect of this name
         return
     if not state.finished:
         return

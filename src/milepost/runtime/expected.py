@@ -11,7 +11,7 @@ from typing import Any
 
 from milepost.protocol.call import Call
 from milepost.protocol.snapshot import Snapshot
-from milepost.protocol.spec import StepSpec, own_versions
+from milepost.protocol.spec import EffectSpec, StepSpec, own_versions
 from milepost.records.naming import body_of
 from milepost.runtime.registry import spec_of
 
@@ -36,35 +36,41 @@ class Expected:
         forked = s.started is not None and s.started.forked_from is not None and isinstance(call.spec, StepSpec)
         return tuple(p for p, own_line in self.left.items() if own_line and not (forked and p in s.effects))
 
-    def near(self) -> list[str]:
+    def near(self) -> list[tuple[str, bool]]:
         """Return what stands on whatever line: in this body, and around it as long as it is a step that sent nothing.
 
-        A person who accepted such a step in the changed plan answered for what is around it, save for what is in doubt.
+        True: a person accepted such a step in between, and answered so for what stood around it.
         """
-        found, is_accepted = list(self.left), False
+        is_accepted = False
+        found = [(path, False) for path in list(self.left)]
         body: Expected = self
         while body._call is not None and body._around is not None and not body._call.stood:
             is_accepted = is_accepted or body._call.is_accepted
             body = body._around
-            found += (p for p in list(body.left) if not is_accepted or self._s.left_open_in(p))
+            found += ((path, is_accepted) for path in list(body.left))
         return found
 
     def outstanding(self, call: Call[Any], request_digest: str) -> list[str]:
         """Return what an effect without record may be where no order tells."""
-        standing = [path for path in self.near() if path not in call.unclaimed]
-        return [path for path in standing if self._may_be(path, call.spec.name, request_digest)]
+        if call.path in self._s.declined:
+            return []  # no record of a send, and known all the same
+        near = [(path, is_accepted) for path, is_accepted in self.near() if path not in call.unclaimed]
+        return [path for path, is_accepted in near if self._may_be(path, request_digest, is_accepted)]
 
-    def _may_be(self, path: str, effect: str, request_digest: str) -> bool:
+    def _may_be(self, path: str, request_digest: str, is_accepted: bool) -> bool:
         """Say whether what stands under this path may bear another name now.
 
-        It is in doubt, the code is another, or it sent just this: then it is what makes its `key=` that changed.
+        It is in doubt and only a person can tell, it sent just this, or the code is another and nobody accepted that.
         """
         s = self._s
-        if s.left_open_in(path):
-            return True
-        if path in s.accepted_plan or s.redoes(path) or path in s.declined:
+        is_in_doubt = bool(s.left_open_in(path))
+        if not is_in_doubt and (path in s.accepted_plan or s.redoes(path) or path in s.declined):
             return False
-        return s.is_older_than_code(path) or not _is_declared(s, path) or s.sent_as(path, effect, request_digest)
+        if is_in_doubt and not _keeps_its_key(s, path):
+            return True
+        if s.sent_as(path, request_digest):
+            return True
+        return not is_accepted and (s.is_older_than_code(path) or not _is_declared(s, path))
 
     def uncalled(self) -> tuple[str, ...]:
         """Return what the body, having returned, did not call again; what is in doubt is asked about as such.
@@ -85,6 +91,13 @@ def _is_declared(s: Snapshot, path: str) -> bool:
     versions = state.last.intent.versions
     spec = spec_of(path, versions)
     return spec is not None and own_versions(spec.versions) == own_versions(versions)
+
+
+def _keeps_its_key(s: Snapshot, path: str) -> bool:
+    """Say whether an effect that is in doubt is sent again with its key when the plan comes to it, asking nobody."""
+    state = s.effects.get(path)
+    spec = spec_of(path, state.last.intent.versions) if state is not None and state.last is not None else None
+    return isinstance(spec, EffectSpec) and spec.key_lifetime is not None
 
 
 def stands_in(s: Snapshot, path: str, sent: Mapping[str, None]) -> dict[str, bool]:

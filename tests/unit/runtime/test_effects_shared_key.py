@@ -10,7 +10,7 @@ from desk import Desk
 from posting import posting
 from provider import Provider
 
-from milepost import NotApplied, Retry, RunWaiting, StepFailed
+from milepost import CannotTell, Found, Key, NotApplied, NotFound, Retry, RunWaiting, StepFailed, effect, task
 from milepost.errors import BadOption, OutcomeUnknown, PlanChanged, RequestChanged, RunEnded
 
 
@@ -169,3 +169,26 @@ def test_a_key_whose_owner_was_rejected_is_taken_over(desk: Desk) -> None:
     assert desk.run(plan, "INV-7", run_id="november") == "receipt-1"
     assert desk.resume(plan, run_id="october") == "receipt-1"
     assert len(provider.ledger) == 1
+
+
+def test_an_effect_in_doubt_that_got_a_shared_key_since_is_found_by_its_own(desk: Desk) -> None:
+    """It was sent before runs shared its key: nobody claimed the one it went out under."""
+    provider = Provider(desk.clock)
+
+    def plan(**options: Any) -> Any:
+        def find(key: Key, number: int) -> Found[Any] | NotFound | CannotTell:
+            return provider.find(key)
+
+        @effect(name="pay_shared", key=str, lookup=find, settle=timedelta(0), **options)
+        def pay(key: Key, number: int) -> str:
+            return provider.apply(key, number)
+
+        @task(name="shared_since")
+        def shared_since() -> list[str]:
+            return [pay(7), pay(8)]
+
+        return shared_since
+
+    desk.dies(plan(), at="send", phase="durable")
+    assert desk.run(plan(scope="task")) == ["receipt-1", "receipt-2"]
+    assert len(provider.calls) == 2
