@@ -18,6 +18,7 @@ from milepost.protocol.amounts import is_number, shown
 from milepost.protocol.ops import Artifact
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import Record
+from milepost.records.naming import body_of
 from milepost.records.rows import ClaimRow
 from milepost.runtime.bell import Bell
 from milepost.runtime.clock import Clock
@@ -98,7 +99,9 @@ class ActiveRun:
         self.broken: BaseException | None = None  # LeaseLost or the store's error
         self.looked_up: dict[str, object] = {}
         self._going: set[asyncio.Task[None]] = set()
-        self.unread: frozenset[str] = frozenset()  # bodies verified when the run was opened: chains not read
+        self.unread: frozenset[str] = (
+            frozenset()
+        )  # verified when the run was opened: their chains, and those inside, are not read
         self.sent_here: set[str] = set()  # effects that came to their end
         self.promoted: Promoted | None = None  # what a live run was promoted as, where its task asks for that
         self.pace: Pacing | None = None  # the places kept for sends under a rate
@@ -122,9 +125,15 @@ class ActiveRun:
 
     def stands_in(self, path: str) -> dict[str, bool]:
         """Return what was finished, declined or sent in a body before the plan began."""
-        if path in self.unread:
+        if self.unread and self.is_unread(path):
             self.journal.load_chain(path)
         return stands_in(self.snapshot, path, self._sent.get(path, {}))
+
+    def is_unread(self, path: str) -> bool:
+        """Say whether a body is that of a step that was verified when the run was opened, or inside of one."""
+        while path and path not in self.unread:
+            path = body_of(path)
+        return bool(path)
 
     @cached_property
     def _sent(self) -> dict[str, dict[str, None]]:
@@ -140,7 +149,7 @@ class ActiveRun:
             return None
         if self.unread and s.applied_count and not self._indexed:
             self._indexed = True
-            self.journal.index_unread(self.unread)
+            self.journal.index_unread(self.is_unread)
         sent = s.sent_items.get((spec.name, item_key), {})
         if item_key is None:  # told apart by their paths alone: those of this process are as the plan wants them
             for other in self.sent_here.intersection(sent):

@@ -139,14 +139,14 @@ class Journal:
             newest.ticket.wait()
             self.durable(newest)
 
-    def index_unread(self, paths: frozenset[str]) -> None:
+    def index_unread(self, is_unread: Callable[[str], bool]) -> None:
         """Learn which effects stand applied inside verified steps, whose chains a resume does not read.
 
         Only names and keys are taken: what they lead to is a question, never an answer.
         """
         intents: dict[str, IntentRecorded] = {}
         for line in self.store.records(self.lease.run_id):
-            if line.chain not in paths or line.kind not in (IntentRecorded.kind, OutcomeRecorded.kind):
+            if line.kind not in (IntentRecorded.kind, OutcomeRecorded.kind) or not is_unread(line.chain):
                 continue
             record = decoded(self.sealer, line)
             if isinstance(record, IntentRecorded):

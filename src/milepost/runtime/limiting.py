@@ -22,7 +22,7 @@ def count_unread(run: ActiveRun) -> None:
     Raises: CorruptRecord when what was spent there cannot be trusted.
     """
     journal, snapshot = run.journal, run.snapshot
-    if not any(place.chain in run.unread for place in journal.store.outline(run.run_id).places):
+    if not any(run.is_unread(place.chain) for place in journal.store.outline(run.run_id).places):
         return
     counted = Used()
     for line in journal.sealer.checked(journal.store.records(run.run_id), {}):

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +18,12 @@ from desk import Desk
 from provider import AnswerLost, Provider
 
 from milepost import CannotTell, Found, Key, NotFound, carry, effect, step, task
-from milepost.errors import OutcomeUnknown, PlanChanged, StepFailed
+from milepost.errors import OutcomeUnknown, PlanChanged, SourceChanged, StepFailed
 from milepost.runtime import perform
 from milepost.runtime.active import ActiveRun
 from milepost.runtime.fork import fork_run
 from milepost.runtime.scope import current
+from milepost.runtime.verify import verify_run
 
 WAIT_S = 20
 LIFETIME = {"key_lifetime": timedelta(days=1)}
@@ -453,4 +455,60 @@ def test_what_a_person_said_was_applied_is_not_sent_in_a_step_that_was_accepted_
     desk.answer("applied", result="by hand")
     with pytest.raises(PlanChanged, match=r"moved\[7\]/charge\[7\], which has no record, where batch\[7\] was begun"):
         desk.run(changed)
+    assert len(provider.calls) == 1
+
+
+# ── two steps deep ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_sent_two_steps_deep_stays_sent_when_the_outer_one_is_redone(
+    desk: Desk, provider: Provider, tmp_path: Path
+) -> None:
+    """No chain inside a verified step was read: that of its body is, and so is each inside of that."""
+    orders = tmp_path / "orders.csv"
+    orders.write_text("a\n")
+    pay = paying(provider)
+
+    @step
+    def part() -> str:
+        return pay(7)  # type: ignore[no-any-return]
+
+    @step
+    def batch(orders: Path) -> str:
+        return part() + orders.read_text()
+
+    @task(name="payday")
+    def payday() -> str:
+        return batch(orders)
+
+    desk.dies_at_its_end(payday)
+    orders.write_text("b\n")
+    with pytest.raises(SourceChanged):
+        desk.run(payday)
+    desk.answer("redo")
+    desk.dies(payday, at="body", nth=2, phase="before")
+    assert desk.run(payday).endswith("b\n")
+    assert len(provider.calls) == 1
+    assert not [finding for finding in verify_run(desk.store, "r", seal_key=None, environ={}) if not finding.ok]
+
+
+def test_what_was_sent_two_steps_deep_is_asked_about_where_it_is_moved_to(desk: Desk, provider: Provider) -> None:
+    pay, is_moved = paying(provider), [False]
+
+    @step
+    def part() -> str:
+        return "moved" if is_moved[0] else pay(7)
+
+    @step
+    def batch() -> str:
+        return part()
+
+    @task(name="payday")
+    def payday() -> str:
+        return batch() + (pay(7) if is_moved[0] else "")
+
+    desk.dies_at_its_end(payday)
+    is_moved[0] = True
+    with pytest.raises(PlanChanged, match=r"the same effect was applied as batch/part/pay\[7\]"):
+        desk.run(payday)
     assert len(provider.calls) == 1
