@@ -512,3 +512,48 @@ def test_what_was_sent_two_steps_deep_is_asked_about_where_it_is_moved_to(desk: 
     with pytest.raises(PlanChanged, match=r"the same effect was applied as batch/part/pay\[7\]"):
         desk.run(payday)
     assert len(provider.calls) == 1
+
+
+def test_a_doubt_in_another_step_is_settled_before_the_same_effect_is_sent_from_this_one(
+    desk: Desk, provider: Provider
+) -> None:
+    """Both steps are known, each on a branch: only name and key tell that it is the same."""
+    is_lost, is_changed = threading.Event(), [False]
+
+    def then(amount: int) -> None:
+        if amount == 7:
+            is_lost.set()
+            raise AnswerLost
+
+    def plan(pay: Any) -> Any:
+        @step
+        def first() -> None:
+            pay(1)
+            assert is_lost.wait(WAIT_S)
+            if not is_changed[0]:
+                raise LookupError
+            pay(7)
+
+        @step
+        def second() -> None:
+            run = this_run()
+            if is_changed[0]:
+                assert run.bell.wait(lambda: run.asking, WAIT_S)
+            pay(7)
+
+        @task(name="payday")
+        def payday() -> str:
+            with ThreadPoolExecutor(2) as pool:
+                calls = [pool.submit(carry(call)) for call in (first, second)]
+            for call in calls:
+                call.result()
+            return "paid"
+
+        return payday
+
+    with pytest.raises(StepFailed):
+        desk.run(plan(paying(provider, then=then)))
+    is_changed[0] = True
+    with pytest.raises(OutcomeUnknown, match=r"first\S*/pay\[7\] has no record and may be what was sent as second"):
+        desk.run(plan(paying(provider)))
+    assert sorted(amount for _, amount, _ in provider.ledger) == [1, 7]
