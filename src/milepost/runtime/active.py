@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from milepost.errors import BadOption, CorruptRecord, LeaseLost, RunPaused, RunStopping, Signal, StoreUnavailable
 from milepost.protocol.amounts import is_number, shown
+from milepost.protocol.keys import names_in
 from milepost.protocol.ops import Artifact
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import Record
@@ -142,7 +143,7 @@ class ActiveRun:
     def elsewhere(self, spec: EffectSpec, item_key: str | None, path: str) -> str | None:
         """Return another path under which the same effect and key= was sent, for an effect without record.
 
-        It was applied, or a process that died left it in doubt.
+        It was applied, or a process that died left it in doubt. Another item of the same place in the plan is none.
         """
         s = self.snapshot
         if path in s.effects:
@@ -154,7 +155,8 @@ class ActiveRun:
         if item_key is None:  # told apart by their paths alone: those of this process are as the plan wants them
             for other in self.sent_here.intersection(sent):
                 sent.pop(other, None)  # another thread may be here, too
-        others = [(other, s.effects.get(other)) for other in [*sent] if other != path]
+        place = names_in(path) if sent else ()
+        others = [(other, s.effects.get(other)) for other in [*sent] if names_in(other) != place]
         left = next((other for other, state in others if state is not None and state.left_open is not None), None)
         # without a state it was applied inside a verified step
         return left or next((other for other, state in others if state is None or state.applied is not None), None)

@@ -557,3 +557,18 @@ def test_a_doubt_in_another_step_is_settled_before_the_same_effect_is_sent_from_
     with pytest.raises(OutcomeUnknown, match=r"first\S*/pay\[7\] has no record and may be what was sent as second"):
         desk.run(plan(paying(provider)))
     assert sorted(amount for _, amount, _ in provider.ledger) == [1, 7]
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_the_same_place_of_another_item_is_no_other_place(desk: Desk, provider: Provider, keyed: bool) -> None:
+    """Each step orders, without a key or at the one supplier: an unchanged plan is asked nothing, killed or not."""
+
+    @effect(name="order", key=(lambda amount: "the supplier") if keyed else None)
+    def order(key: Key, amount: int) -> str:
+        return provider.apply(key, amount)
+
+    plan = one_by_one(in_step(order))
+    assert len(desk.run(plan, run_id="undisturbed")) == 3
+    desk.dies(plan, at="append:step_verified", nth=3, settled=True)
+    assert len(desk.run(plan)) == 3
+    assert len(provider.calls) == 6
