@@ -145,8 +145,7 @@ FROM runs r CROSS JOIN journal j INDEXED BY journal_by_chain ON j.run = r.number
 WHERE r.run_id = ? AND j.seq > ? AND j.chain = ? AND j.chain <> '' ORDER BY j.seq LIMIT ?
 
 -- name: outline
--- Where each record stands and which artifact it carries; of the task's own all, and a small artifact at once. What a
--- step was given does not come along: a resume looks at it only where the plan gives it something else.
+-- Where each record stands and which artifact it carries; of the task's own all, and small ones at once, save inputs.
 SELECT j.seq, j.chain, j.seal, j.digest, j.kind, CASE j.chain WHEN '' THEN j.body END,
   CASE WHEN j.chain = '' AND j.kind <> 'step_started' AND length(j.data) <= ? THEN j.data END
 FROM runs r CROSS JOIN journal j ON j.run = r.number WHERE r.run_id = ? ORDER BY j.seq
