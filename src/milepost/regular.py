@@ -23,8 +23,8 @@ _NAMES = {
 }
 
 STORE_FOLDER = ".milepost"
-_PART = re.compile(r"(-wal|-shm|-journal|\.locks|\.artifacts|\.[0-9a-f]+\.new)?")
-"""What follows the name of a store in the names beside it."""
+BESIDE = re.compile(r"(-wal|-shm|-journal|\.(artifacts|locks|watch|notify)\b.*|\.[0-9a-f]+\.new)?", re.DOTALL)
+"""What is added to the name of a store's file for those that lie beside it."""
 _stores: set[tuple[str, str]] = set()
 """Folder and name of each store that this process has opened, links followed and not."""
 
@@ -40,7 +40,7 @@ def is_a_stores(folder: str, name: str) -> bool:
     """Say whether a name in a folder is Milepost's own: a `.milepost`, or what a store opened here is made of."""
     if name == STORE_FOLDER:
         return True
-    homes = [home for home, store in [*_stores] if name.startswith(store) and _PART.fullmatch(name, len(store))]
+    homes = [home for home, store in [*_stores] if name.startswith(store) and BESIDE.fullmatch(name, len(store))]
     return bool(homes) and os.path.realpath(folder) in homes
 
 

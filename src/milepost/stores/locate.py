@@ -7,21 +7,18 @@ a resume runs the code that it names. Called by the command line and by `api`.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from milepost.errors import StoreMissing, StoreNotYours
 from milepost.owners import foreign_owner
-from milepost.regular import STORE_FOLDER
+from milepost.regular import BESIDE, STORE_FOLDER
 from milepost.stores.sqlite.faults import translated
 from milepost.stores.sqlite.opening import is_store
 from milepost.stores.sqlite.store import SqliteStore
 
 VARIABLE = "MILEPOST_STORE"
 USUAL = Path(STORE_FOLDER, "store.sqlite")
-_BESIDE = re.compile(r"(-wal|-shm|-journal|\.(artifacts|locks|watch|notify)\b.*)?", re.DOTALL)
-"""What is added to the name of a store's file for those that lie beside it."""
 
 
 def locate(start: Path, environ: Mapping[str, str]) -> Path | None:
@@ -58,7 +55,7 @@ def _is_of(target: Path, store: Path) -> bool:
     if target == folder or not target.is_relative_to(folder):
         return False
     name = target.relative_to(folder).parts[0]
-    is_beside = name.startswith(store.name) and _BESIDE.fullmatch(name.removeprefix(store.name)) is not None
+    is_beside = name.startswith(store.name) and BESIDE.fullmatch(name, len(store.name)) is not None
     return is_beside or target == Path(os.path.realpath(store))
 
 

@@ -248,6 +248,7 @@ def test_what_milepost_keeps_itself_is_no_part_of_a_folder(tmp_path: Path) -> No
         store.parent.mkdir(exist_ok=True)
         with closing(SqliteStore(store, create=True)) as opened:
             assert f"{store.name}-shm" in os.listdir(store.parent), "open as in a run"
+            store.with_name(f"{store.name}.notify").write_text("who was told of what")
             assert look(Folder(tmp_path)).fingerprint == before
             link = tmp_path.with_name("link")
             link.symlink_to(opened.path)
