@@ -100,9 +100,7 @@ class ActiveRun:
         self.broken: BaseException | None = None  # LeaseLost or the store's error
         self.looked_up: dict[str, object] = {}
         self._going: set[asyncio.Task[None]] = set()
-        self.unread: frozenset[str] = (
-            frozenset()
-        )  # verified when the run was opened: their chains, and those inside, are not read
+        self.unread: frozenset[str] = frozenset()  # steps verified when the run was opened: no chain in them was read
         self.sent_here: set[str] = set()  # effects that came to their end
         self.promoted: Promoted | None = None  # what a live run was promoted as, where its task asks for that
         self.pace: Pacing | None = None  # the places kept for sends under a rate

@@ -107,11 +107,11 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
     error = error or scope.forgotten()
     if error is None and scope.unheard is not None:
         error = scope.unheard.take()
-    missed: Sequence[str] = ()
+    uncalled: Sequence[str] = ()
     if error is None:
         scope.note_caught()
-        missed = scope.expected.uncalled()
-    return Ended(value, error, scope.run.clock.ticks() - began, scope.spent or None, missed, scope.misused)
+        uncalled = scope.expected.uncalled()
+    return Ended(value, error, scope.run.clock.ticks() - began, scope.spent or None, uncalled, scope.misused)
 
 
 def signal_in(group: BaseExceptionGroup[BaseException]) -> Signal | None:

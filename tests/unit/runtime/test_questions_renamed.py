@@ -237,6 +237,20 @@ def left_in_doubt(desk: Desk, provider: Provider, plan: Callable[..., Any], **op
     assert sorted(amount for _, amount, _ in provider.ledger) == [7, 8]
 
 
+def late(amount: int) -> tuple[Callable[[int], None], Callable[[int], None]]:
+    """Return a gate that holds one branch until 9 was paid, and what hears that."""
+    is_paid = threading.Event()
+
+    def gate(at: int) -> None:
+        assert at != amount or is_paid.wait(WAIT_S)
+
+    def then(paid: int) -> None:
+        if paid == 9:
+            is_paid.set()
+
+    return gate, then
+
+
 @pytest.mark.usefixtures("short_lull")
 @pytest.mark.parametrize("plan", [with_tasks, with_threads])
 def test_a_doubt_on_a_branch_is_asked_about_before_anything_without_record_is_sent(
@@ -290,15 +304,7 @@ def test_a_branch_of_an_unchanged_plan_that_is_late_is_asked_nothing(
 ) -> None:
     """What is in doubt there will be sent again with its key, whenever it comes."""
     left_in_doubt(desk, provider, plan, **LIFETIME)
-    is_paid = threading.Event()
-
-    def gate(amount: int) -> None:
-        assert amount != 8 or is_paid.wait(WAIT_S)
-
-    def then(amount: int) -> None:
-        if amount == 9:
-            is_paid.set()
-
+    gate, then = late(8)
     assert len(ran(desk, plan(paying(provider, then=then, **LIFETIME), gate))) == 3
     assert sorted(amount for _, amount, _ in provider.ledger) == [7, 8, 9]
 
@@ -328,15 +334,7 @@ def test_what_was_applied_under_the_code_as_it_is_may_come_late(
     """The code was changed before that: a branch that takes its time is no other plan."""
     desk.dies(one_by_one(paying(provider, **LIFETIME)), at="send", phase="before")
     left_in_doubt(desk, provider, plan, **LIFETIME)
-    is_paid = threading.Event()
-
-    def gate(amount: int) -> None:
-        assert amount != 7 or is_paid.wait(WAIT_S)
-
-    def then(amount: int) -> None:
-        if amount == 9:
-            is_paid.set()
-
+    gate, then = late(7)
     assert len(ran(desk, plan(paying(provider, then=then, **LIFETIME), gate))) == 3
     assert [amount for _, amount, _ in provider.ledger] == [7, 8, 9]
 

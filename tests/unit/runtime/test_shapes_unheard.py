@@ -276,22 +276,6 @@ def test_a_failure_that_somebody_took_ends_nothing(desk: Desk, shape: Callable[[
     assert start(desk, plan) == "went on"
 
 
-def test_a_failure_that_ends_a_thread_is_the_bodys_own(desk: Desk) -> None:
-    """Nobody receives what a thread of its own raises."""
-
-    @task
-    def plan() -> str:
-        thread = threading.Thread(target=carry(flaky_plain), args=(1,))
-        thread.start()
-        thread.join()
-        return "all booked"
-
-    with pytest.raises(StepFailed, match="flaky"):
-        start(desk, plan)
-    IS_MENDED.set()
-    assert resume(desk, plan) == "all booked"
-
-
 def test_a_thread_that_catches_ends_nothing(desk: Desk) -> None:
     def careful() -> None:
         with suppress(StepFailed):
@@ -324,6 +308,10 @@ class _Worker(threading.Thread):
             self.error = error
 
 
+def _itself(function: Callable[[int], int]) -> threading.Thread:
+    return threading.Thread(target=function, args=(1,))
+
+
 def _in_threads_target(function: Callable[[int], int]) -> threading.Thread:
     return threading.Thread(target=lambda: function(1))
 
@@ -336,9 +324,9 @@ def _in_a_worker(function: Callable[[int], int]) -> threading.Thread:
     return _Worker(function, keeps=False)
 
 
-@pytest.mark.parametrize("shape", [_in_threads_target, _in_a_timer, _in_a_worker])
-def test_whatever_thread_it_ends(desk: Desk, shape: Callable[..., threading.Thread]) -> None:
-    """The run was `done`: only a plain thread around the function itself was known."""
+@pytest.mark.parametrize("shape", [_itself, _in_threads_target, _in_a_timer, _in_a_worker])
+def test_a_failure_that_ends_a_thread_is_the_bodys_own(desk: Desk, shape: Callable[..., threading.Thread]) -> None:
+    """Nobody receives what a thread of its own raises, whatever thread that is."""
 
     @task
     def plan() -> str:
