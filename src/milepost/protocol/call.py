@@ -10,6 +10,7 @@ from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import OWN_VERSIONS, EffectSpec, StepSpec, TaskSpec
 from milepost.protocol.state import EffectState, StepState
 from milepost.records.frozen import slotted
+from milepost.records.model import IntentRecorded
 from milepost.records.naming import body_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Call(Generic[S]):
     paths: Sequence[dict[str, Any]] = ()  # descriptors of the files among the arguments
     looked_up: object = None
     planned: tuple[dict[str, Any], bytes, Sequence[dict[str, Any]]] | None = None  # the plan's own, where it was edited
-    elsewhere: str | None = None  # path under which the same effect and key= was applied, or left in doubt
+    elsewhere: Sequence[IntentRecorded] = ()  # of the same effect and key= under other paths: applied, or in doubt
 
     @property
     def run_id(self) -> str:

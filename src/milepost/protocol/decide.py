@@ -11,7 +11,6 @@ from dataclasses import field
 from typing import Any
 
 from milepost.errors import RefusedError
-from milepost.protocol.doubt import cancelled_question
 from milepost.protocol.limits import Limits
 from milepost.protocol.ops import Ask, Moment
 from milepost.protocol.outcomes import Found, NotFound
@@ -135,6 +134,13 @@ class LookUpIntents:
 
 
 @frozen
+class AskWhatBecame:
+    """Only a person can tell what became of these intents, and the run is to end."""
+
+    intents: Sequence[tuple[EffectState, Send]]
+
+
+@frozen
 class LookAtVersions:
     """Rule 4 needs the world."""
 
@@ -160,6 +166,7 @@ Decision = (
     | PutBack
     | SettleIntent
     | LookUpIntents
+    | AskWhatBecame
     | LookAtVersions
     | NoteVersions
     | Ask
@@ -293,17 +300,15 @@ def _intents(s: Snapshot, w: World) -> Decision | None:
         if isinstance(answer, Found):
             return SettleIntent(state, answer)
     if s.cancel is not None:
-        return _cancelled(s, w, open_intents)
+        return _cancelled(w, open_intents)
     return None
 
 
-def _cancelled(s: Snapshot, w: World, open_intents: Sequence[tuple[EffectState, Send]]) -> Decision:
+def _cancelled(w: World, open_intents: Sequence[tuple[EffectState, Send]]) -> Decision:
     """A cancelled run ends when no intent is open: what cannot be looked up, a person must say."""
-    for state, send in open_intents:
-        if isinstance((w.lookups or {}).get(state.path), NotFound):
-            continue
-        return cancelled_question(s, state, send, run_id=w.run_id, at=w.at)
-    return End(RunStatus.CANCELLED)
+    lookups = w.lookups or {}
+    doubts = [(state, send) for state, send in open_intents if not isinstance(lookups.get(state.path), NotFound)]
+    return AskWhatBecame(doubts) if doubts else End(RunStatus.CANCELLED)
 
 
 # ── 4 versions ──────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,7 +11,7 @@ from milepost.protocol.approval import who_decides
 from milepost.protocol.asking import asking, changes_since
 from milepost.protocol.call import Call
 from milepost.protocol.landing import recovered
-from milepost.protocol.ops import Append, Ask, LookUp, Moment, Now, Steps, Wait
+from milepost.protocol.ops import Append, Load, LookUp, Moment, Now, Park, Steps, Wait
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.policy import KEY_MARGIN
 from milepost.protocol.questions import ask, ended
@@ -17,8 +19,8 @@ from milepost.protocol.request import Request
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec, own_versions
 from milepost.protocol.state import EffectState, Send
-from milepost.records.canonical import parse
-from milepost.records.model import QuestionKind, WaitRecorded
+from milepost.records.canonical import Json, parse
+from milepost.records.model import IntentRecorded, QuestionKind, WaitRecorded
 from milepost.records.shown import cut_to_size
 from milepost.records.times import age, format_time, parse_time
 
@@ -51,7 +53,7 @@ def resolve(call: Call[EffectSpec], request: Request) -> Steps[bool]:
             return True
         besides = "it has no lookup" if call.spec.lookup is None else reason
         reason = f"the provider's key lifetime of {call.spec.key_lifetime} is over or its age cannot be told; {besides}"
-    yield from _ask(call, key, state, reason)
+    yield from _ask(call, request, key, state, reason)
     return False
 
 
@@ -90,7 +92,7 @@ def _check_same(call: Call[EffectSpec], state: EffectState, request: Request) ->
     elif own_versions(sent.versions) != own_versions(call.spec.versions):
         changes = [f"code of the effect: {own_versions(sent.versions)} → {own_versions(call.spec.versions)}"]
     if changes:
-        yield from _ask(call, sent.key, state, f"the plan makes another call now: {changes[0]}", changes)
+        yield from _ask(call, request, sent.key, state, f"the plan makes another call now: {changes[0]}", changes)
 
 
 def look_up(call: Call[EffectSpec], key: str, state: EffectState | None) -> Steps[Found[Any] | NotFound | CannotTell]:
@@ -171,43 +173,52 @@ def _latest_arrival(send: Send, now: datetime, lease_s: float) -> datetime:
     return max(now, parse_time(send.intent.at) + timedelta(seconds=lease_s / 3))
 
 
-def cancelled_question(s: Snapshot, state: EffectState, send: Send, *, run_id: str, at: str) -> Ask:
-    """Ask about an intent that is still open when its run is to end as somebody wished."""
-    intent = send.intent
-    return ask(
-        QuestionKind.OUTCOME_UNKNOWN,
-        s,
-        run_id=run_id,
-        at=at,
-        path=state.path,
-        sentence=f"The run is cancelled; nobody knows whether {state.path} happened (key {intent.key}).",
-        evidence={"key": intent.key, "intent_at": intent.at},
-        about=who_decides(s, state.path),
-    )
+def ask_unsettled(found: str, s: Snapshot, intents: Iterable[tuple[EffectState, Send]], run_id: str) -> Steps[None]:
+    """Ask what became of open intents that nothing settles, all at once; `found` says what showed them.
+
+    Goes on only where there are none. Crash: some are asked, each whole; the next resume finds the others again.
+    """
+    doubts = {state.path: (state, send) for state, send in intents}
+    for path, (state, send) in doubts.items():
+        now = yield Now()
+        intent = send.intent
+        asked = ask(
+            QuestionKind.OUTCOME_UNKNOWN,
+            s,
+            run_id=run_id,
+            at=now.text,
+            path=path,
+            sentence=f"{found}, but nobody knows whether {path} happened at {intent.provider} (key {intent.key}).",
+            evidence={
+                "effect": path,
+                "key": intent.key,
+                "provider": intent.provider,
+                "sends": _told(state),
+                "request": (yield from sent_request(intent)),
+            },
+            about=who_decides(s, path),
+            once=doubted(path),
+        )
+        yield replace(asked, ahead=True)
+    if doubts:
+        yield Park()
 
 
-def unsettled_question(found: str, s: Snapshot, state: EffectState, send: Send, *, run_id: str, at: str) -> Ask:
-    """Ask about an open intent that the plan does not reach any more; `found` says what showed it."""
-    intent = send.intent
-    return ask(
-        QuestionKind.OUTCOME_UNKNOWN,
-        s,
-        run_id=run_id,
-        at=at,
-        path=state.path,
-        sentence=f"{found}, but nobody knows whether {state.path} happened at {intent.provider} (key {intent.key}).",
-        evidence={"effect": state.path, "key": intent.key, "provider": intent.provider, "sent_at": intent.at},
-        about=who_decides(s, state.path),
-        once=doubted(state.path),
-    )
+def sent_request(intent: IntentRecorded) -> Steps[Json]:
+    """Return the exact request that an intent was recorded for."""
+    return parse((yield Load(intent.request, f"request of {intent.path}")))
 
 
 def _ask(
-    call: Call[EffectSpec], key: str, state: EffectState | None, reason: str, changes: list[str] | None = None
+    call: Call[EffectSpec],
+    request: Request,
+    key: str,
+    state: EffectState | None,
+    reason: str,
+    changes: Sequence[str] = (),
 ) -> Steps[None]:
-    sends = [
-        {"attempt": s.intent.attempt, "at": s.intent.at, "error": _error(s)} for s in (state.sends if state else [])
-    ]
+    planned = parse(request.data)
+    sent = (yield from sent_request(state.open_sends[0].intent)) if state is not None else planned
     yield from asking(
         call,
         QuestionKind.OUTCOME_UNKNOWN,
@@ -216,13 +227,19 @@ def _ask(
             "effect": call.path,
             "key": key,
             "provider": call.spec.provider,
-            "sends": sends,
+            "sends": _told(state) if state is not None else [],
             "reason": reason,
-            "changes": changes or [],
-            "request": parse(call.encoded),
+            "changes": list(changes),
+            "request": sent,
+            **({"new_request": planned} if sent != planned else {}),
         },
         once=doubted(call.path),
     )
+
+
+def _told(state: EffectState) -> list[Json]:
+    """Say of each send of an effect when it was and how it ended."""
+    return [{"attempt": s.intent.attempt, "at": s.intent.at, "error": _error(s)} for s in state.sends]
 
 
 def doubted(path: str) -> str:

@@ -7,7 +7,6 @@ memory of the key, or with a person; never in a guess.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from milepost.errors import NotDecodable, PermissionMissing
@@ -16,10 +15,10 @@ from milepost.protocol.approving import Approving
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking, changes_since
 from milepost.protocol.call import Call
 from milepost.protocol.claim import settle_claim
-from milepost.protocol.doubt import resolve, unsettled_question
+from milepost.protocol.doubt import ask_unsettled, resolve, sent_request
 from milepost.protocol.keys import Key, derive_key
 from milepost.protocol.landing import answered
-from milepost.protocol.ops import Append, Load, Now, Outstanding, Park, Steps, Wait
+from milepost.protocol.ops import Append, Load, Now, Outstanding, Steps, Wait
 from milepost.protocol.questions import ended, listed
 from milepost.protocol.request import Request, exact_request
 from milepost.protocol.sending import effect_failed, send
@@ -122,13 +121,14 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
     """Ask about an effect that no record knows in a plan that changed; settle a key that another run may own."""
     if call.effect is None:
         others: Sequence[str] = (yield Outstanding(request.digest)) if call.outstanding else ()
-        yield from _settle_doubt(call, others)
+        elsewhere = _most_alike(call, request)
+        yield from _settle_doubt(call, [*call.unclaimed, *others, *(sent.path for sent in elsewhere)])
+        if elsewhere and call.path not in call.snapshot.accepted_plan:
+            yield from _ask_elsewhere(call, elsewhere, request)
         if call.plan_changed:
             yield from ask_about_plan(call, call.unclaimed)
         if call.step is not None and not call.is_accepted:
             yield from ask_about_plan(call, [call.path])  # it was a step of this name, which may have sent as well
-        if call.elsewhere is not None and call.path not in call.snapshot.accepted_plan:
-            yield from _ask_elsewhere(call, call.elsewhere)
         if others and not call.is_accepted:
             yield from ask_about_plan(call, others, besides=others)
     state = call.effect
@@ -138,29 +138,34 @@ def _before_first_send(call: Call[EffectSpec], request: Request) -> Steps[None]:
         yield from settle_claim(call, request)
 
 
-def _settle_doubt(call: Call[EffectSpec], others: Sequence[str]) -> Steps[None]:
-    """Ask what became of a send in whose place this one may stand: be it under another name."""
+def _most_alike(call: Call[EffectSpec], request: Request) -> Sequence[IntentRecorded]:
+    """Return which sends under other paths this call may be: those of just this request, else all of its key=."""
+    return [sent for sent in call.elsewhere if sent.request_digest == request.digest] or call.elsewhere
+
+
+def _settle_doubt(call: Call[EffectSpec], places: Sequence[str]) -> Steps[None]:
+    """Ask what became of each send in whose place this one may stand: be it under another name."""
     s = call.snapshot
-    places = [path for path in (*call.unclaimed, *others) if not s.is_finished(path)]
-    if call.elsewhere is not None:
-        places.append(call.elsewhere)
-    doubts = {state.path: (state, left) for path in places for state, left in s.left_open_in(path)}
-    for state, left in doubts.values():
-        now = yield Now()
-        why = f"{call.path} has no record and may be what was sent as {state.path}"
-        asked = unsettled_question(why, s, state, left, run_id=call.run_id, at=now.text)
-        yield replace(asked, ahead=True)
-    if doubts:
-        yield Park()
+    doubts = [doubt for path in places if not s.is_finished(path) for doubt in s.left_open_in(path)]
+    found = f"{call.path} has no record and may be what was sent before"
+    yield from ask_unsettled(found, s, doubts, call.run_id)
 
 
-def _ask_elsewhere(call: Call[EffectSpec], other: str) -> Steps[None]:
+def _ask_elsewhere(call: Call[EffectSpec], others: Sequence[IntentRecorded], request: Request) -> Steps[None]:
     """Ask before the same effect is sent once more under another name."""
+    paths = [sent.path for sent in others]
+    sent, planned = (yield from sent_request(others[0])), parse(request.data)
     yield from asking(
         call,
         QuestionKind.PLAN_CHANGED,
-        sentence=f"{call.path} has no record, but the same effect was applied as {other}: send it once more?",
-        evidence={"called": call.path, "applied_as": other, "key": call.item_key},
+        sentence=f"{call.path} has no record, but the same effect was applied as {listed(paths)}: send it once more?",
+        evidence={
+            "called": call.path,
+            "applied_as": paths,
+            "key": call.item_key,
+            "request": sent,
+            **({"new_request": planned} if sent != planned else {}),
+        },
         about={"paths": [call.path]},
     )
 
@@ -229,7 +234,7 @@ def effect_ahead(call: Call[EffectSpec]) -> Steps[None]:
     s, state = call.snapshot, call.effect
     if s.is_shadow or s.in_doubt or not _is_permitted(call):
         return
-    if state is None and (call.plan_changed or call.elsewhere is not None):
+    if state is None and (call.plan_changed or call.elsewhere):
         return  # the plan changed: that is asked first, when the call is carried out
     if state is not None and (state.finished or state.open_sends or state.in_doubt or state.answer):
         return

@@ -42,7 +42,7 @@ class Snapshot:
     code_order: int = 0  # how many records were folded before the task's own code was noted to be another; 0: it is not
     step_versions: dict[str, Data] = field(default_factory=dict)  # noted later than their checkpoint
     accepted_sources: dict[str, tuple[int, str | None]] = field(default_factory=dict)  # key -> order, fingerprint
-    sent_items: dict[tuple[str, str | None], dict[str, None]] = field(default_factory=dict)  # effect, key= -> paths
+    sent_items: dict[tuple[str, str | None], dict[str, IntentRecorded]] = field(default_factory=dict)  # effect, key=
     approvals: dict[str, ApprovalState] = field(default_factory=dict)  # before a send or a start, by its path
     reviews: dict[str, ApprovalState] = field(default_factory=dict)  # of an output, before its checkpoint
     declined: dict[str, ApprovalState] = field(default_factory=dict)  # of both, by path: not asked about again since
@@ -141,8 +141,8 @@ class Snapshot:
 
     def sent_as(self, path: str, request_digest: str) -> bool:
         """Say whether a call under this path, or inside of this step, sent just this, and it arrived or may have."""
-        arrived = (e for e in self._effects_in(path) if e.applied is not None or e.left_open is not None)
-        return any(e.last is not None and e.last.intent.request_digest == request_digest for e in arrived)
+        sends = (state.last for state in self._effects_in(path) if state.arrived)
+        return any(send is not None and send.intent.request_digest == request_digest for send in sends)
 
     def _effects_in(self, path: str) -> list[EffectState]:
         if path in self.effects:
@@ -165,7 +165,7 @@ class Snapshot:
 
     def note_sent(self, intent: IntentRecorded) -> None:
         """Remember under which path an effect was sent for its `key=`."""
-        self.sent_items.setdefault((intent.effect, intent.item_key), {})[intent.path] = None
+        self.sent_items.setdefault((intent.effect, intent.item_key), {})[intent.path] = intent
 
     def reopen(self, path: str) -> None:
         state = self.steps.get(path)

@@ -208,5 +208,10 @@ class EffectState:
         return next((send for send in sends if send.resumed_at is not None), None)
 
     @property
+    def arrived(self) -> bool:
+        """Say whether its provider has it, or may have it from a process that is gone."""
+        return self.applied is not None or self.left_open is not None
+
+    @property
     def last(self) -> Send | None:
         return self.sends[-1] if self.sends else None

@@ -20,7 +20,7 @@ from milepost.errors import (
 from milepost.protocol.approval import declined_inside
 from milepost.protocol.asking import ask_about_plan, ask_attempts_used, asking, changes_since
 from milepost.protocol.call import Call
-from milepost.protocol.doubt import unsettled_question
+from milepost.protocol.doubt import ask_unsettled
 from milepost.protocol.failure import Again, VerificationFailed, after_failure, error_record, leaves_as_it_is
 from milepost.protocol.keep import keep_bytes, small_or_none
 from milepost.protocol.keys import name_in
@@ -194,12 +194,11 @@ def _ask_about_the_end(call: Call[StepSpec], attempt: int, ended: Ended) -> Step
     Crash: the start counts, or it was given back; either way the next resume runs the body and asks.
     """
     s = call.snapshot
-    left = next(s.open_within(call.path), None)
-    if not ended.uncalled and left is None:
+    left = list(s.open_within(call.path))
+    if not ended.uncalled and not left:
         return
     now = yield from _give_back(call, attempt)
-    if left is not None:
-        yield unsettled_question(f"{call.path} has ended", s, *left, run_id=call.run_id, at=now.text)
+    yield from ask_unsettled(f"{call.path} has ended", s, left, call.run_id)
     yield uncalled_question(call.path, ended.uncalled, s, run_id=call.run_id, at=now.text)
 
 

@@ -18,7 +18,7 @@ from milepost.protocol.amounts import is_number, shown
 from milepost.protocol.keys import names_in
 from milepost.protocol.ops import Artifact
 from milepost.protocol.spec import EffectSpec, TaskSpec
-from milepost.records.model import Record
+from milepost.records.model import IntentRecorded, Record
 from milepost.records.naming import body_of
 from milepost.records.rows import ClaimRow
 from milepost.runtime.bell import Bell
@@ -138,14 +138,14 @@ class ActiveRun:
     def _sent(self) -> dict[str, dict[str, None]]:
         return sent_by_body(self.snapshot)
 
-    def elsewhere(self, spec: EffectSpec, item_key: str | None, path: str) -> str | None:
-        """Return another path under which the same effect and key= was sent, for an effect without record.
+    def elsewhere(self, spec: EffectSpec, item_key: str | None, path: str) -> Sequence[IntentRecorded]:
+        """Return the sends of the same effect and key= under other paths, for an effect without record.
 
-        It was applied, or a process that died left it in doubt. Another item of the same place in the plan is none.
+        Each was applied, or a process that died left it in doubt. Another item of the same place in the plan is none.
         """
         s = self.snapshot
         if path in s.effects:
-            return None
+            return ()
         if self.unread and s.applied_count and not self._indexed:
             self._indexed = True
             self.journal.index_unread(self.is_unread)
@@ -154,10 +154,9 @@ class ActiveRun:
             for other in self.sent_here.intersection(sent):
                 sent.pop(other, None)  # another thread may be here, too
         place = names_in(path) if sent else ()
-        others = [(other, s.effects.get(other)) for other in [*sent] if names_in(other) != place]
-        left = next((other for other, state in others if state is not None and state.left_open is not None), None)
+        others = [(s.effects.get(other), intent) for other, intent in [*sent.items()] if names_in(other) != place]
         # without a state it was applied inside a verified step
-        return left or next((other for other, state in others if state is None or state.applied is not None), None)
+        return [intent for state, intent in others if state is None or state.arrived]
 
     # ── starting, parking, unwinding ────────────────────────────────────────────────────────────────
 

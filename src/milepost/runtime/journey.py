@@ -20,7 +20,7 @@ from milepost.errors import (
 )
 from milepost.protocol import decide as rules
 from milepost.protocol.decide import World, decide
-from milepost.protocol.doubt import look_up, unsettled_question
+from milepost.protocol.doubt import ask_unsettled, look_up
 from milepost.protocol.failure import cause_record, error_record, leaves_as_it_is
 from milepost.protocol.keep import beside, keep_bytes, keep_files
 from milepost.protocol.landing import answered, answered_outcome, recovered
@@ -136,6 +136,8 @@ def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
         case rules.NoteVersions(versions=versions):
             yield from _note_versions(versions)
             world.versions = ()
+        case rules.AskWhatBecame(intents=intents):
+            yield from ask_unsettled("The run is cancelled", run.snapshot, intents, run.run_id)
         case Ask():
             yield decision
         case rules.End(status=status):
@@ -286,7 +288,7 @@ def _finish(run: ActiveRun, call: RuntimeCall, ended: Ended) -> Steps[Any]:
     if ended.uncalled:
         now = yield Now()
         yield uncalled_question("", ended.uncalled, run.snapshot, run_id=run.run_id, at=now.text)
-    yield from _ask_about_open_intents(run)
+    yield from ask_unsettled("The plan has ended", run.snapshot, run.snapshot.open_intents(), run.run_id)
     data, value = call.spec.output.round_trip(ended.value)
     kept: Artifact = yield from keep_bytes(data, call.spec.output.media_type)
     artifacts = [kept]
@@ -307,12 +309,6 @@ def _read_back(run: ActiveRun) -> None:
         run.journal.check_written()
     except CorruptRecord as error:
         raise run.broken_by(error) from error
-
-
-def _ask_about_open_intents(run: ActiveRun) -> Steps[None]:
-    for state, send in run.snapshot.open_intents():
-        now = yield Now()
-        yield unsettled_question("The plan has ended", run.snapshot, state, send, run_id=run.run_id, at=now.text)
 
 
 def _stop(run: ActiveRun, error: BaseException, world: World) -> Steps[None]:

@@ -169,7 +169,7 @@ class Scope:
                 snapshot=run.snapshot,
                 paths=self._sources(spec, bound) if spec.arguments.holds_paths else (),
                 looked_up=run.looked_up.pop(path, None) if run.looked_up else None,
-                elsewhere=run.elsewhere(spec, item_key, path) if isinstance(spec, EffectSpec) else None,
+                elsewhere=run.elsewhere(spec, item_key, path) if isinstance(spec, EffectSpec) else (),
                 scope=self,
                 args=args,
                 kwargs=kwargs,

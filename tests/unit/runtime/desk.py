@@ -19,7 +19,7 @@ from clock import MovableClock
 
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.model import QuestionAsked, Record
-from milepost.records.rows import AnswerRow
+from milepost.records.rows import AnswerRow, CancelRow
 from milepost.records.times import format_time
 from milepost.records.written import decode_record
 from milepost.runtime import crash
@@ -136,6 +136,10 @@ class Desk:
 
     # ── people ──
 
+    def cancel(self, run_id: str = "r") -> None:
+        """Ask a run to end, as the command line does."""
+        self.store.cancel(CancelRow(run_id, "ada", format_time(self.clock.now()), "not needed any more"))
+
     @property
     def questions(self) -> list[QuestionRow]:
         return self.store.questions()
@@ -145,17 +149,18 @@ class Desk:
         (question,) = self.questions
         return question
 
-    def asked(self) -> QuestionAsked:
-        """Return the one open question as the journal holds it."""
-        record = decode_record("question_asked", self.question.body)
+    def asked(self, question: QuestionRow | None = None) -> QuestionAsked:
+        """Return the one open question (or this one) as the journal holds it."""
+        record = decode_record("question_asked", (question or self.question).body)
         assert isinstance(record, QuestionAsked)
         return record
 
-    def evidence(self) -> Any:
-        """Return the evidence of the one open question."""
-        pointer = self.asked().evidence
+    def evidence(self, question: QuestionRow | None = None) -> Any:
+        """Return the evidence of the one open question, or of this one."""
+        question = question or self.question
+        pointer = self.asked(question).evidence
         assert pointer is not None
-        data = self.store.artifacts(self.question.run_id, [pointer.digest])[pointer.digest].data
+        data = self.store.artifacts(question.run_id, [pointer.digest])[pointer.digest].data
         assert data is not None
         return json.loads(data)
 

@@ -304,7 +304,7 @@ def test_the_evidence_names_key_sends_and_request(desk: Desk) -> None:
     evidence = desk.evidence()
     assert evidence["key"] == provider.calls[0]
     assert evidence["provider"] == "accounting"
-    assert evidence["request"] == {"invoice": "INV-7", "amount": 10}
+    assert evidence["request"] == {"arguments": {"invoice": "INV-7", "amount": 10}}
     assert [send["attempt"] for send in evidence["sends"]] == [1]
 
 

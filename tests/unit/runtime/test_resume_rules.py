@@ -28,7 +28,6 @@ from milepost.errors import (
     WrongTask,
 )
 from milepost.protocol.policy import RESUMES_MAX
-from milepost.records.rows import CancelRow
 from milepost.runtime.scope import current
 from milepost.runtime.standing import waits_until
 from milepost.runtime.verify import verify_run
@@ -292,13 +291,9 @@ def test_a_stop_between_two_steps_keeps_the_first(desk: Desk) -> None:
 # ── cancel ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def cancel(desk: Desk) -> None:
-    desk.store.cancel(CancelRow("r", "ada", desk.clock.now().isoformat(), "not needed any more"))
-
-
 def test_a_cancelled_run_that_nobody_runs_ends_at_its_next_start(desk: Desk) -> None:
     desk.dies(two_steps, 1, at="body", phase="before", nth=3)
-    cancel(desk)
+    desk.cancel()
     with pytest.raises(RunEnded, match="cancelled"):
         desk.resume(two_steps)
     assert desk.status() == "cancelled"
@@ -312,7 +307,7 @@ def test_a_cancelled_run_looks_up_its_open_intents_first(desk: Desk) -> None:
     provider = Provider(desk.clock)
     plan = posting(provider, lookup=True)
     desk.dies(plan, "INV-7", at="send")
-    cancel(desk)
+    desk.cancel()
     with pytest.raises(RunEnded, match="cancelled"):
         desk.resume(plan)
     assert desk.records("outcome_recorded")[-1].ref == "receipt-1"
@@ -323,7 +318,7 @@ def test_a_cancelled_run_sends_nothing_again(desk: Desk) -> None:
     provider = Provider(desk.clock)
     plan = posting(provider, lookup=True)
     desk.dies(plan, "INV-7", at="send", phase="before")
-    cancel(desk)
+    desk.cancel()
     with pytest.raises(RunEnded, match="cancelled"):
         desk.resume(plan)
     assert provider.calls == []
@@ -335,7 +330,7 @@ def test_a_cancelled_run_with_an_open_question_still_proves_itself(desk: Desk) -
         desk.dies(two_steps, 1, at="body", phase="before", nth=2)
     with pytest.raises(AttemptsUsed):
         desk.resume(two_steps)
-    cancel(desk)
+    desk.cancel()
     with pytest.raises(RunEnded, match="cancelled"):
         desk.resume(two_steps)
     assert desk.questions == []
@@ -347,7 +342,7 @@ def test_a_cancelled_run_asks_about_what_cannot_be_looked_up(desk: Desk, choice:
     provider = Provider(desk.clock)
     plan = posting(provider)
     desk.dies(plan, "INV-7", at="send")
-    cancel(desk)
+    desk.cancel()
     with pytest.raises(OutcomeUnknown, match="cancelled"):
         desk.resume(plan)
     desk.answer(choice)
@@ -374,7 +369,7 @@ def test_cancelling_a_run_that_asks_needs_no_answer(desk: Desk, tmp_path: Path) 
     path.write_text("2")
     with pytest.raises(SourceChanged):
         desk.resume(read_once)
-    cancel(desk)
+    desk.cancel()
     with pytest.raises(RunEnded, match="cancelled"):
         desk.resume(read_once)
     assert desk.questions == []
@@ -383,7 +378,7 @@ def test_cancelling_a_run_that_asks_needs_no_answer(desk: Desk, tmp_path: Path) 
 def test_cancelling_a_run_that_is_under_way_lets_what_runs_end(desk: Desk) -> None:
     @step
     def cancels_itself() -> int:
-        cancel(desk)
+        desk.cancel()
         scope = current.get()
         assert scope is not None
         scope.run.cancel()
