@@ -1,7 +1,7 @@
 """`make bench`: the table of design §8 on this machine, beside raw SQLite commits of the same minute.
 
 Each workload runs in a process of its own, in rounds; a ratio is taken to the raw commits right before and right
-after it. Prints medians, the range, the target and the verdict. A report, never a test: it always exits 0.
+after it. Prints medians, the range, what is promised, the aim and a verdict. A report, never a test: it always exits 0.
 """
 
 from __future__ import annotations
@@ -32,25 +32,35 @@ class Line:
     what: str
     workload: str
     measure: str  # a ratio is steps_per_s over raw's
-    target: float
-    unit: str  # "ratio": at least the target; everything else: at most
+    promised: float
+    aim: float
+    unit: str  # "ratio": at least so much; everything else: at most
 
-    def holds(self, value: float) -> bool:
-        return value >= self.target if self.unit == "ratio" else value <= self.target
+    @property
+    def sign(self) -> str:
+        return "≥" if self.unit == "ratio" else "≤"
+
+    def verdict(self, value: float) -> str:
+        if not self._holds(value, self.promised):
+            return "MISSED"
+        return "aim reached" if self._holds(value, self.aim) else "kept"
+
+    def _holds(self, value: float, bound: float) -> bool:
+        return value >= bound if self.unit == "ratio" else value <= bound
 
 
 TABLE = (
-    Line("one synchronous run, 1,000 steps of 1 KB", "one_sync", "steps_per_s", 0.6, "ratio"),
-    Line("one asynchronous run, the same", "one_async", "steps_per_s", 0.35, "ratio"),
-    Line("200 runs of 20 steps at once, asyncio", "many_async", "steps_per_s", 1.5, "ratio"),
-    Line("the same, 64 threads", "many_threads", "steps_per_s", 0.8, "ratio"),
-    Line("disk flushes per step, one run", "flushes", "per_step", 1.05, "a step"),
-    Line("resume of 10,000 finished steps", "resume", "seconds", 0.5, "s"),
-    Line("resume of 5,000 (half the steps, half the time)", "resume_half", "seconds", 0.3, "s"),
-    Line("resume of 100 × 100 nested, beyond 100 flat", "resume_nested", "seconds", 0.1, "s"),
-    Line("import of milepost, beyond a bare interpreter", "imports", "seconds", 0.15, "s"),
-    Line("milepost --help", "help_text", "seconds", 0.3, "s"),
-    Line("peak memory of 2,000 outputs of 100 KB, beyond 200", "memory", "growth_mb", 10.0, "MB"),
+    Line("one synchronous run, 1,000 steps of 1 KB", "one_sync", "steps_per_s", 0.4, 0.6, "ratio"),
+    Line("one asynchronous run, the same", "one_async", "steps_per_s", 0.3, 0.35, "ratio"),
+    Line("200 runs of 20 steps at once, asyncio", "many_async", "steps_per_s", 0.75, 1.5, "ratio"),
+    Line("the same, 64 threads", "many_threads", "steps_per_s", 0.5, 0.8, "ratio"),
+    Line("disk flushes per step, one run", "flushes", "per_step", 1.05, 1.05, "a step"),
+    Line("resume of 10,000 finished steps", "resume", "seconds", 0.6, 0.5, "s"),
+    Line("resume of 5,000 (half the steps, half the time)", "resume_half", "seconds", 0.35, 0.3, "s"),
+    Line("resume of 100 × 100 nested, beyond 100 flat", "resume_nested", "seconds", 0.15, 0.1, "s"),
+    Line("import of milepost, beyond a bare interpreter", "imports", "seconds", 0.15, 0.15, "s"),
+    Line("milepost --help", "help_text", "seconds", 0.3, 0.3, "s"),
+    Line("peak memory of 2,000 outputs of 100 KB, beyond 200", "memory", "growth_mb", 10.0, 10.0, "MB"),
 )
 
 
@@ -114,18 +124,16 @@ def peers(place: Path, steps: int, raw: float) -> Iterator[str]:
 
 def table(rounds: Rounds) -> Iterator[str]:
     """Yield the lines of the table."""
-    yield f"{'':<52} {'median':>9} {'range':>15} {'target':>14}"
+    yield f"{'':<52} {'median':>9} {'range':>15} {'promised':>14} {'aim':>5}"
     for line in TABLE:
         values = rounds.values[line.what]
         if not values:
             yield f"{line.what:<52} not measured: {rounds.failed.get(line.workload, '')[:80]}"
             continue
         middle = statistics.median(values)
-        sign = "≥" if line.unit == "ratio" else "≤"
         reached = f"{min(values):.2f} … {max(values):.2f}"
-        target = f"{sign}{line.target:g} {line.unit}"
-        verdict = "reached" if line.holds(middle) else "MISSED"
-        yield f"{line.what:<52} {middle:>9.2f} {reached:>15} {target:>14}  {verdict}"
+        promised = f"{line.sign}{line.promised:g} {line.unit}"
+        yield f"{line.what:<52} {middle:>9.2f} {reached:>15} {promised:>14} {line.aim:>5g}  {line.verdict(middle)}"
 
 
 def heading(raw: list[float]) -> str:
