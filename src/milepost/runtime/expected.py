@@ -122,7 +122,7 @@ def sent_by_body(s: Snapshot) -> dict[str, dict[str, None]]:
     """Return what was applied or left in doubt: by body, its effects, and its steps that have such an effect inside."""
     found: dict[str, dict[str, None]] = {}
     for path, state in s.effects.items():
-        if state.applied is None and state.left_open is None:
+        if not state.arrived:
             continue
         while path:
             body = body_of(path)
