@@ -7,6 +7,7 @@ that calls it; which record it belongs to follows from the name and nothing else
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar, copy_context
@@ -41,7 +42,7 @@ from milepost.records.paths import find_paths
 from milepost.runtime.expected import Expected
 from milepost.runtime.inside import called_in
 from milepost.runtime.loops import current_task, running_loop
-from milepost.runtime.unheard import Home, Unheard
+from milepost.runtime.unheard import Home, Unheard, is_all_of_a_thread
 
 if TYPE_CHECKING:
     import asyncio
@@ -373,6 +374,8 @@ def carry(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return context.copy().run(function, *args, **kwargs)
         except BaseException as error:  # whatever it is, it is raised again; where nobody would hear it, the body does
+            if isinstance(error, Signal) and is_all_of_a_thread(sys._getframe(1)):
+                return None  # type: ignore[return-value]  # the run is told already; here it would only be printed
             scope = context.get(current)
             if scope is not None and scope.unheard is not None:
                 scope.unheard.leaves(error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from types import CellType
+from types import CellType, FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from milepost.errors import MilepostError
@@ -76,6 +76,13 @@ def _came_out(error: BaseException) -> bool:
     """Say whether an error ended a thread: it passed through all that a thread runs, up to what begins threads."""
     trace = error.__traceback__
     return trace is not None and trace.tb_frame.f_globals.get("__name__") == threading.__name__
+
+
+def is_all_of_a_thread(caller: FrameType | None) -> bool:
+    """Say whether what is called here is all that a thread does: nobody stands around it to catch what it raises."""
+    while caller is not None and caller.f_globals.get("__name__") == threading.__name__:
+        caller = caller.f_back
+    return caller is None
 
 
 def _under_way(home: Home) -> set[asyncio.Task[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from desk import Desk
 from meeting import BY, Meeting, OtherError, by_cancel
 
 from milepost import Applied, CannotTell, Found, Key, NotFound, StepFailed, carry, effect, step, task
-from milepost.errors import OutcomeUnknown
+from milepost.errors import ApprovalNeeded, OutcomeUnknown, RunPaused
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -149,6 +150,58 @@ def test_a_body_waits_for_threads_it_did_not_join(desk: Desk) -> None:
     first, second = verified(desk)
     assert first.startswith("outer/inner[~")
     assert second == "outer"
+
+
+@pytest.mark.parametrize("thread", [threading.Thread, lambda target: threading.Timer(0, target)])
+def test_a_question_in_a_thread_of_its_own_is_told_by_the_run_alone(desk: Desk, thread: Any) -> None:
+    """Python printed our signal with a traceback, though nothing is wrong. What it would print is an error here."""
+    went_on = []
+
+    @effect(approve="before", key=lambda x: x)
+    def order(key: Key, x: int) -> int:
+        return x
+
+    def work() -> None:
+        order(1)
+        went_on.append(1)
+
+    @task
+    def plan() -> None:
+        one = thread(target=carry(work))
+        one.start()
+        one.join()
+
+    with pytest.raises(ApprovalNeeded):
+        start(desk, plan)
+    assert went_on == []
+
+
+def test_a_signal_reaches_whoever_waits_for_a_carried_function(desk: Desk) -> None:
+    """A pool's future and a thread's own `run` can hear of it: there it stays what ended the function."""
+    heard: list[BaseException | None] = []
+
+    @effect(approve="before", key=lambda x: x)
+    def order(key: Key, x: int) -> int:
+        return x
+
+    class Worker(threading.Thread):
+        def run(self) -> None:
+            try:
+                super().run()
+            except RunPaused as raised:
+                heard.append(raised)
+
+    @task
+    def plan() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            heard.append(pool.submit(carry(order), 1).exception())
+        worker = Worker(target=carry(order), args=(2,))
+        worker.start()
+        worker.join()
+
+    with pytest.raises(ApprovalNeeded):
+        start(desk, plan)
+    assert [type(raised) for raised in heard] == [RunPaused, RunPaused]
 
 
 def test_a_call_after_its_body_ended_is_refused(desk: Desk) -> None:
