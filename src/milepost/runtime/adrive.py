@@ -45,7 +45,7 @@ from milepost.runtime.perform import PERFORM
 from milepost.runtime.postbox import Postbox, postbox
 from milepost.runtime.scope import RuntimeCall, Scope, current
 from milepost.runtime.shield import outlive
-from milepost.runtime.unheard import Unheard
+from milepost.runtime.unheard import Unheard, told_by_the_run
 from milepost.stores.contract import Ticket
 
 _THREADS_MAX = 64
@@ -76,6 +76,7 @@ async def drive_call_async(call: RuntimeCall) -> Any:
         return value
     except Signal as raised:
         scope.signal(raised)
+        told_by_the_run(scope.home)
         raise
     except MilepostError as error:
         scope.failed(call, error)

@@ -9,11 +9,12 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from milepost.errors import Declined
+from milepost.errors import Declined, Signal
 from milepost.runtime.adrive import drive_ahead_async, drive_call_async
 from milepost.runtime.map import asks_ahead, raise_first, without_declines
 from milepost.runtime.scope import RuntimeCall
 from milepost.runtime.shield import outlive
+from milepost.runtime.unheard import told_by_the_run
 
 
 def name_of(calls: list[RuntimeCall]) -> str:
@@ -33,6 +34,8 @@ async def mapped(calls: list[RuntimeCall], concurrency: int) -> list[Any]:
             task.cancel()
 
     results = await outlive(_each(calls, concurrency, errors), cancel, calls[0].named_by)
+    if any(isinstance(error, Signal) for error in errors):
+        told_by_the_run(calls[0].scope.home)
     raise_first(calls, errors)
     return without_declines(calls, results)
 

@@ -104,7 +104,9 @@ def ended(scope: Scope, value: object, error: BaseException | None, began: float
         error = scope.undeclared
     elif isinstance(error, BaseExceptionGroup):
         error = signal_in(error) or error
-    error = error or scope.forgotten()
+    if error is None or isinstance(error, (Signal, MilepostError)):
+        forgotten = scope.forgotten()  # beside an error of ours nothing more is said, of the plan's own Python warns
+        error = error or forgotten
     if error is None and scope.unheard is not None:
         error = scope.unheard.take()
     uncalled: Sequence[str] = ()

@@ -2,7 +2,8 @@
 
 asyncio marks an exception that nobody retrieved, for its own warning; that mark is read here. Should a later Python
 name it otherwise, such a failure counts as heard. An error that ended a thread, as its own traceback says, was told to
-nobody. What a pool's future holds is not known here. Called by `scope`, and by the drivers as a body ends.
+nobody. What a pool's future holds is not known here. A signal is no failure: the run tells of it, and nobody else need.
+Called by `scope`, and by the drivers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from types import CellType, FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from milepost.errors import MilepostError
+from milepost.errors import MilepostError, Signal
 from milepost.runtime.loops import current_task, running_loop
 
 if TYPE_CHECKING:
@@ -76,6 +77,18 @@ def _came_out(error: BaseException) -> bool:
     """Say whether an error ended a thread: it passed through all that a thread runs, up to what begins threads."""
     trace = error.__traceback__
     return trace is not None and trace.tb_frame.f_globals.get("__name__") == threading.__name__
+
+
+def told_by_the_run(home: Home) -> None:
+    """Keep asyncio from printing the signal that may end the task that runs here when nobody awaits it."""
+    task = current_task()
+    if task is not None and task is not home:
+        task.add_done_callback(_take_signal)
+
+
+def _take_signal(task: asyncio.Task[Any]) -> None:
+    if isinstance(getattr(task, "_exception", None), Signal):
+        task.exception()  # looking takes it, as above; whoever awaits the task is still told
 
 
 def is_all_of_a_thread(caller: FrameType | None) -> bool:

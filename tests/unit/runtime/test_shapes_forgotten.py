@@ -12,7 +12,7 @@ from branches import resume, start, verified
 from desk import Desk
 
 from milepost import Key, StepFailed, effect, sleep, step, task
-from milepost.errors import NotAwaited
+from milepost.errors import ApprovalNeeded, DuplicateStep, NotAwaited
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -24,6 +24,11 @@ async def send(key: Key, x: int) -> int:
 
 @effect(key=lambda x: x)
 def send_plain(key: Key, x: int) -> int:
+    return x
+
+
+@effect(key=lambda x: x, approve="before")
+async def ask(key: Key, x: int) -> int:
     return x
 
 
@@ -146,6 +151,51 @@ def test_a_task_that_was_cancelled_before_it_began_is_no_slip(desk: Desk) -> Non
 
     assert start(desk, plan) == 1
     assert desk.records("intent_recorded") == []
+
+
+@pytest.mark.parametrize("later", [lambda: count(1), lambda: count.map([1, 2])])
+def test_a_question_leaves_what_had_not_begun_without_a_word(desk: Desk, later: Callable[[], Any]) -> None:
+    """Python warned of each call that was to be awaited after the question, as if the plan had forgotten it."""
+
+    @task
+    async def plan() -> int:
+        work = later()
+        sent = await ask(1)
+        await work
+        return sent
+
+    with pytest.raises(ApprovalNeeded):
+        start(desk, plan)
+    gc.collect()
+
+
+def test_an_error_of_ours_is_all_that_is_said(desk: Desk) -> None:
+    @task
+    async def plan() -> list[int]:
+        return await asyncio.gather(send(1), send(1))
+
+    with pytest.raises(DuplicateStep):
+        start(desk, plan)
+    gc.collect()
+
+
+@pytest.mark.parametrize("call", [lambda: ask(1), lambda: ask.map([1, 2])])
+def test_a_question_in_the_background_is_told_by_the_run_alone(
+    desk: Desk, call: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """asyncio printed our signal as an exception that was never retrieved."""
+    kept: list[asyncio.Task[Any]] = []
+
+    @task
+    async def plan() -> int:
+        kept.append(asyncio.create_task(call()))
+        return await count(1)
+
+    with pytest.raises(ApprovalNeeded):
+        start(desk, plan)
+    kept.clear()
+    gc.collect()
+    assert caplog.messages == []
 
 
 def test_a_plan_that_raised_is_told_what_it_raised(desk: Desk) -> None:
