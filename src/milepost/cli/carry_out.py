@@ -27,6 +27,7 @@ from milepost.errors import (
 )
 from milepost.protocol.failure import cancellations, error_record
 from milepost.runtime.children import keep_orphans
+from milepost.runtime.leases import ends_with_its_run
 from milepost.stores.contract import RunRow, Store
 from milepost.views.checkpoint import result_data
 from milepost.views.opened import read_whole, stands
@@ -55,7 +56,7 @@ def carry_out(task: AnyTask, run_id: str, inputs: Inputs | None, store: Store, h
     settings = _settings(store)
     keep_orphans()
     try:
-        with only_results_on_stdout(), view(plain=how.plain) as shown:
+        with only_results_on_stdout(), ends_with_its_run(), view(plain=how.plain) as shown:
             shown.seen.shadow = is_shadow
             ready = task.options(
                 store=store,

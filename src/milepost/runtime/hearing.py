@@ -7,6 +7,7 @@ stops the runs of all threads. Takes no lock: a handler may come between any two
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeAlias
@@ -22,12 +23,18 @@ class Hearing:
     A program may have kept one, to put it back or to call it from its own: when that time is over it passes on.
     """
 
-    def __init__(self, tell: Callable[[int], None]) -> None:
+    def __init__(self, tell: Callable[[tuple[Hearing, int]], None]) -> None:
         self._tell = tell
         self._runs: set[int] = set()
         self._theirs: dict[int, Handler] = {}
         self._set: set[int] = set()  # signals that are still to be given back
-        self._told = False
+        self._told = 0  # the number of the first signal heard
+        self._says_so = False
+
+    @property
+    def late(self) -> int:
+        """Return the number of a signal that was heard and stopped none of the runs it was heard for; else 0."""
+        return 0 if self._says_so else self._told
 
     @property
     def is_over(self) -> bool:
@@ -45,9 +52,11 @@ class Hearing:
                 self._set.add(number)  # first: whatever comes between, it is given back
                 signal.signal(number, self._hear)
 
-    def end(self, run: object) -> None:
-        """Let a run go, begun here or not, in any thread."""
-        self._runs.discard(id(run))
+    def end(self, run: object, *, was_stopped: bool) -> None:
+        """Let a run go, begun here or not, in any thread; `was_stopped`: its caller hears of the signal from it."""
+        if id(run) in self._runs:
+            self._says_so = self._says_so or was_stopped
+            self._runs.discard(id(run))
 
     def end_all(self) -> None:
         """In a forked child: let the runs of its parent go."""
@@ -63,7 +72,7 @@ class Hearing:
 
     def _is_ours(self, number: int) -> bool:
         found = signal.getsignal(number)
-        return found == self._hear or (self._told and found == signal.SIG_DFL)
+        return found == self._hear or (self._told != 0 and found == signal.SIG_DFL)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         """First: stop at the next boundary. Second: stop at once, no worse than SIGKILL. Afterwards: the program's."""
@@ -73,10 +82,10 @@ class Hearing:
         elif self._told:
             _end_process(number)
         else:
-            self._told = True
+            self._told = number
             for known in filter(self._is_ours, self._set):
                 signal.signal(known, signal.SIG_DFL)
-            self._tell(number)
+            self._tell((self, number))
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         theirs = self._theirs.get(number)
@@ -84,6 +93,18 @@ class Hearing:
             theirs(number, frame)
         else:
             _end_process(number)
+
+
+def pass_on_late(number: int) -> None:
+    """Let a signal that came too late for the runs it was heard for mean to the program what it means to it now.
+
+    asyncio, whose handler does nothing, was woken by the signal itself when it came.
+    """
+    theirs = signal.getsignal(number)
+    if callable(theirs):
+        theirs(number, sys._getframe())
+    elif theirs == signal.SIG_DFL:
+        _end_process(number)
 
 
 def _end_process(number: int) -> None:

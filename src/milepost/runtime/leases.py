@@ -9,6 +9,8 @@ import os
 import platform
 import queue
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from milepost.errors import CorruptRecord, LeaseLost, RunBusy, RunUnknown, UnavailableError
@@ -75,12 +77,13 @@ class LeaseKeeper:
     """Renews every lease of this process each third of its length; a lease that is lost stops its run."""
 
     def __init__(self) -> None:
+        self.ends_with_its_run = False
         self._begin()
 
     def _begin(self) -> None:
         self._runs: dict[int, tuple[ActiveRun, float]] = {}
         self._lock = threading.Lock()
-        self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._signals: queue.SimpleQueue[tuple[Hearing, int]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._hearing = Hearing(self._signals.put)
 
@@ -98,19 +101,25 @@ class LeaseKeeper:
             self._let_signals_go()
             self._hearing.begin(run)
 
-    def remove(self, run: ActiveRun) -> None:
-        """Let a run go that is over here; with the last one of the main thread signals mean what they meant before."""
-        self._hearing.end(run)  # first: what is heard from here on is not for a run that is over
-        if _can_set_handlers():
-            self._let_signals_go()
+    def remove(self, run: ActiveRun, *, was_stopped: bool) -> int:
+        """Let a run go that is over here; with the last one of the main thread signals mean what they meant before.
+
+        Return the number of a signal that came too late for those runs, which the program is to hear of; else 0.
+        """
+        self._hearing.end(run, was_stopped=was_stopped)  # first: what is heard from here on is not for this run
+        late = self._let_signals_go() if _can_set_handlers() else 0
         with self._lock:
             self._runs.pop(id(run), None)
             self._announce()
+        return late
 
-    def _let_signals_go(self) -> None:
-        if self._hearing.is_over:
-            self._hearing.give_back()
-            self._hearing = Hearing(self._signals.put)  # a handler of theirs may hold a lot: asyncio's holds a task
+    def _let_signals_go(self) -> int:
+        over = self._hearing
+        if not over.is_over:
+            return 0
+        over.give_back()
+        self._hearing = Hearing(self._signals.put)  # a handler of theirs may hold a lot: asyncio's holds a task
+        return 0 if self.ends_with_its_run else over.late
 
     @property
     def active(self) -> list[ActiveRun]:
@@ -135,10 +144,12 @@ class LeaseKeeper:
     def _keep(self) -> None:
         while True:
             try:
-                number = self._signals.get(timeout=TICK_S)
+                hearing, number = self._signals.get(timeout=TICK_S)
             except queue.Empty:
-                number = 0
+                hearing, number = self._hearing, 0
             runs = self.active
+            if hearing is not self._hearing:  # its runs are over: it is the program's, not for later ones
+                number = 0
             if not runs and number == 0:
                 with self._lock:
                     if not self._runs:
@@ -178,6 +189,16 @@ KEEPER = LeaseKeeper()
 
 
 os.register_at_fork(after_in_child=KEEPER.forget)
+
+
+@contextmanager
+def ends_with_its_run() -> Iterator[None]:
+    """Say of a run in here that its program ends with it: a signal that is late for one has nothing left to stop."""
+    KEEPER.ends_with_its_run = True
+    try:
+        yield
+    finally:
+        KEEPER.ends_with_its_run = False
 
 
 def active_runs() -> list[ActiveRun]:

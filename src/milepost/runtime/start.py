@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from milepost.errors import (
     InputsDiffer,
     RunEnded,
+    RunInterrupted,
     RunUnstarted,
     ShadowDiffers,
     StepFailed,
@@ -94,6 +95,7 @@ def run_task(task: TaskSpec, run_id: str, inputs: Inputs | None, store: Store, o
             return drive(_whole(found), found.run, found.call)
         except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
             outcome = told(found.run, error)
+            taken.was_stopped = isinstance(outcome, RunInterrupted)
             raise outcome from outcome.__cause__
     finally:
         try:
@@ -116,6 +118,7 @@ async def run_task_async(task: TaskSpec, run_id: str, inputs: Inputs | None, sto
             return await outlived(drive_async(_whole(found), found.run, found.call), found.call)
         except BaseException as error:  # noqa: BLE001 – translated at the door, none is swallowed
             outcome = told(found.run, error)
+            taken.was_stopped = isinstance(outcome, RunInterrupted)
             raise outcome from outcome.__cause__
     finally:
         try:

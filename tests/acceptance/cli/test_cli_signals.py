@@ -45,6 +45,18 @@ def test_a_signal_stops_at_the_next_boundary_and_exits_with_128_plus_n(
     assert (resumed.status, resumed.json["result"]) == (0, 3)
 
 
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_signal_that_comes_in_the_last_step_lets_the_run_be_done(shell: Shell, number: signal.Signals) -> None:
+    """The command ends with its run: there is nothing left to stop, and the result is worth more than a status."""
+    gate, process = inside(shell, "last_gate")
+    process.send_signal(number)
+    read_until(process, "stopping")
+    gate.let_go()
+    status, out, err = finished(process)
+    assert (status, out) == (0, "2\n")
+    assert "is done" in err
+
+
 def test_a_second_signal_stops_at_once_and_is_no_worse_than_a_kill(shell: Shell) -> None:
     """The body does not end: the process does, by the signal; a resume starts the step again."""
     gate, process = inside(shell)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
 
 import pytest
@@ -108,9 +109,9 @@ class Other:
         self._thread.join(WAIT_S)
 
 
-def stop_all() -> None:
+def stop_all(raise_signal: Callable[[int], object] = signal.raise_signal) -> None:
     """Raise the first signal, and come back when every run was told."""
-    signal.raise_signal(NUMBER)
+    raise_signal(NUMBER)
     for active in active_runs():
         assert active.bell.wait(lambda: active.stop_signal == NUMBER, WAIT_S)  # noqa: B023 – called here
 
@@ -193,6 +194,100 @@ def test_runs_of_one_loop_give_the_handlers_back_with_the_last_of_them(own: Own,
     asyncio.run(main())
     assert ours == [True, True]
     assert outcomes == [RunInterrupted if stopped else None] * 2
+
+
+@task
+def last_deed(what: str) -> str:
+    """Do something, and reach no boundary after it."""
+    return does(what)
+
+
+def test_a_signal_too_late_to_stop_the_run_is_the_programs_own(own: Own) -> None:
+    """It was taken by the run, which was done; a program that goes on to its next run was then killed, not stopped."""
+    DEEDS["last"] = stop_all
+    assert last_deed.options(store=MemoryStore()).run("r", "last") == "last"
+    assert own.heard == [NUMBER]
+    assert own.is_back()
+
+
+def test_a_late_ctrl_c_is_raised_when_the_result_is_recorded() -> None:
+    store = MemoryStore()
+    DEEDS["last"] = lambda: signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        last_deed.options(store=store).run("r", "last")
+    DEEDS.clear()
+    assert last_deed.options(store=store).run("r", "last") == "last"
+
+
+def test_a_signal_that_stopped_another_runs_plan_is_told_by_that_run(own: Own) -> None:
+    """Of two runs of one loop one was over before it heard: the program hears once, of the other."""
+
+    @task
+    async def waits() -> str:
+        await over.wait()
+        return await does.aio("nothing")
+
+    async def main() -> list[str | BaseException]:
+        DEEDS["last"] = partial(stop_all, partial(asyncio.get_running_loop().call_soon_threadsafe, signal.raise_signal))
+        first = asyncio.ensure_future(waits.options(store=MemoryStore()).run("waits"))
+        await asyncio.sleep(0)
+        done = await last_async.options(store=MemoryStore()).run("r")
+        over.set()
+        return [done, *await asyncio.gather(first, return_exceptions=True)]
+
+    @task
+    async def last_async() -> str:
+        return await does.aio("last")
+
+    over = asyncio.Event()
+    done, stopped = asyncio.run(main())
+    assert (done, type(stopped)) == ("last", RunInterrupted)
+    assert own.heard == []
+
+
+def test_a_loop_that_hears_signals_itself_hears_a_late_one_once() -> None:
+    """asyncio is woken by the signal as it comes, whatever handler is set."""
+    heard: list[int] = []
+    DEEDS["last"] = lambda: os.kill(os.getpid(), NUMBER)
+
+    @task
+    async def last_async() -> str:
+        return await does.aio("last")
+
+    async def main() -> str:
+        asyncio.get_running_loop().add_signal_handler(NUMBER, heard.append, NUMBER)
+        said = await last_async.options(store=MemoryStore()).run("r")
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return said
+
+    assert asyncio.run(main()) == "last"
+    assert heard == [NUMBER]
+
+
+LATE = """
+import os, signal
+from milepost import step, task
+from milepost.stores.memory import MemoryStore
+
+@step
+def last() -> int:
+    os.kill(os.getpid(), signal.SIGTERM)
+    return 1
+
+@task
+def plan() -> int:
+    return last()
+
+plan.options(store=MemoryStore(), watch=lambda record: print(record.kind, flush=True)).run("r")
+print("went on")
+"""
+
+
+def test_a_process_that_was_to_end_ends_when_its_run_is_done() -> None:
+    ended = subprocess.run([sys.executable, "-c", LATE], check=False, capture_output=True, text=True)
+    assert ended.returncode == -NUMBER
+    assert ended.stdout.split()[-1] == "run_ended"
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["undisturbed", "stopped"])

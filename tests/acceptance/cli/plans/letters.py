@@ -132,6 +132,11 @@ def gates(name: str) -> int:
     return after_gate(gated(name))
 
 
+@task(name="last_gate")
+def last_gate(name: str) -> int:
+    return gated(name)
+
+
 @task(name="async_gates")
 async def async_gates(name: str) -> int:
     return await after_gate.aio(await gated.aio(name))
