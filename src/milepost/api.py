@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, Generic, Never, ParamSpec, TypeVar, Unpack
 
 from milepost import declare
 from milepost.errors import BadOption, BlocksLoop, OutsideRun
@@ -28,7 +28,7 @@ from milepost.runtime.clock import SystemClock
 from milepost.runtime.context import here_or_refused
 from milepost.runtime.drive import drive_call
 from milepost.runtime.guarded import refuse_plain
-from milepost.runtime.map import map_calls, named_calls
+from milepost.runtime.map import check_map, map_calls, named_calls
 from milepost.runtime.registry import register_call
 from milepost.runtime.scope import Scope, current, here, on_a_loop
 from milepost.runtime.start import Inputs, run_task, run_task_async
@@ -103,14 +103,15 @@ class Step(_Callable[StepSpec], Generic[P, R]):
             return asyncio.to_thread(self.spec.function, *args, **kwargs)
         return awaitable(scope.begin(self.spec, args, kwargs))
 
-    def map(self: Callable[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
+    def map(self: Callable[[A], R], items: Iterable[A], *surplus: Never, concurrency: int = 1) -> list[R]:
         """Run the step for each item, each with its own checkpoint, at most `concurrency` at once; results in order."""
         spec, scope = _spec_of(self), current.get()
+        check_map(spec, items, surplus, concurrency)
         if scope is None:
             _outside(spec.name)
             return [spec.function(item) for item in items]
         _refuse_to_block(scope, f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map.format(name=spec.name))
-        return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
+        return map_calls(named_calls(scope, spec, items), concurrency)
 
 
 class AsyncStep(_Callable[StepSpec], Generic[P, R]):
@@ -127,14 +128,15 @@ class AsyncStep(_Callable[StepSpec], Generic[P, R]):
     aio = __call__
 
     def map(
-        self: Callable[[A], Coroutine[Any, Any, R]], items: Iterable[A], *, concurrency: int = 1
+        self: Callable[[A], Coroutine[Any, Any, R]], items: Iterable[A], *surplus: Never, concurrency: int = 1
     ) -> Awaitable[list[R]]:
         """Run the step for each item, each with its own checkpoint, at most `concurrency` at once; results in order."""
         spec, scope = _spec_of(self), current.get()
+        check_map(spec, items, surplus, concurrency)
         if scope is None:
             _outside(spec.name)
             return _plain_map(spec.function, items)
-        return map_calls_async(named_calls(scope, spec, items, concurrency), concurrency)
+        return map_calls_async(named_calls(scope, spec, items), concurrency)
 
 
 async def _plain_map(function: Callable[[A], Awaitable[R]], items: Iterable[A]) -> list[R]:
@@ -154,12 +156,13 @@ class Effect(_Callable[EffectSpec], Generic[P, R]):
         """Send from an async task: the call in a thread, the loop stays free."""
         return awaitable(_scope_for_effect(self.spec).begin(self.spec, args, kwargs))
 
-    def map(self: Callable[[A], R], items: Iterable[A], *, concurrency: int = 1) -> list[R]:
+    def map(self: Callable[[A], R], items: Iterable[A], *surplus: Never, concurrency: int = 1) -> list[R]:
         """Send once for each item, at most `concurrency` at once; results in order. Needs key=."""
         spec = _spec_of(self)
+        check_map(spec, items, surplus, concurrency)
         scope = _scope_for_effect(spec)
         _refuse_to_block(scope, f"{spec.name}.map", name=spec.name, hint=BlocksLoop.of_map.format(name=spec.name))
-        return map_calls(named_calls(scope, spec, items, concurrency), concurrency)
+        return map_calls(named_calls(scope, spec, items), concurrency)
 
     def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, deliberately: nothing is recorded, nothing protects it. Refused in a shadow run."""
@@ -177,11 +180,12 @@ class AsyncEffect(_Callable[EffectSpec], Generic[P, R]):
     aio = __call__
 
     def map(
-        self: Callable[[A], Coroutine[Any, Any, R]], items: Iterable[A], *, concurrency: int = 1
+        self: Callable[[A], Coroutine[Any, Any, R]], items: Iterable[A], *surplus: Never, concurrency: int = 1
     ) -> Awaitable[list[R]]:
         """Send once for each item, at most `concurrency` at once; results in order. Needs key=."""
         spec = _spec_of(self)
-        return map_calls_async(named_calls(_scope_for_effect(spec), spec, items, concurrency), concurrency)
+        check_map(spec, items, surplus, concurrency)
+        return map_calls_async(named_calls(_scope_for_effect(spec), spec, items), concurrency)
 
     async def plain(self, key: Key, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, deliberately: nothing is recorded, nothing protects it. Refused in a shadow run."""
@@ -208,6 +212,17 @@ class _TaskBase:
 
     def __repr__(self) -> str:
         return f"<milepost task {self.spec.name}>"
+
+    def _with(self, options: Options) -> RunOptions:
+        """Return the options with others in their place. Raises: BadOption."""
+        where = f"task {self.spec.name}, options("
+        for name in options.keys() - Options.__annotations__.keys():
+            known = ", ".join(Options.__annotations__)
+            raise BadOption(where=f"{where}{name}=)", reason="there is no such option", hint=f"There are: {known}.")
+        if not hasattr(store := options.get("store"), "create_run") and store is not None:
+            reason = f"expected a store, found {type(store).__name__}"
+            raise BadOption(where=f"{where}store=)", reason=reason, hint="To name a file, set MILEPOST_STORE.")
+        return replace(self._options, **options)
 
     def _ready(self, *, create: bool) -> tuple[Store, RunOptions]:
         """Complete the options from the environment and open the store. Raises: as `check_surroundings` of a start."""
@@ -244,7 +259,7 @@ class Task(_TaskBase, Generic[P, R]):
 
     def options(self, **options: Unpack[Options]) -> Task[P, R]:
         """Return this task with other run options (see RunOptions), such as `store=` or `wait=False`."""
-        return Task(self.spec, replace(self._options, **options))
+        return Task(self.spec, self._with(options))
 
 
 class AsyncTask(_TaskBase, Generic[P, R]):
@@ -266,7 +281,7 @@ class AsyncTask(_TaskBase, Generic[P, R]):
 
     def options(self, **options: Unpack[Options]) -> AsyncTask[P, R]:
         """Return this task with other run options (see RunOptions)."""
-        return AsyncTask(self.spec, replace(self._options, **options))
+        return AsyncTask(self.spec, self._with(options))
 
 
 _STORES: dict[str, Store] = {}

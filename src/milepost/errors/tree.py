@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
+
+
+def to_type(hint: str, facts: Mapping[str, object]) -> str:
+    """Return a hint with the run and the question it is about filled in, to be typed as it stands."""
+    for word, fact in (("RUN", "run_id"), ("QUESTION", "question_id")):
+        if fact in facts:
+            hint = hint.replace(f" {word}", f" {shlex.quote(str(facts[fact]))}")
+    return hint
 
 
 class MilepostError(Exception):
@@ -21,7 +31,8 @@ class MilepostError(Exception):
 
     def __init__(self, **facts: object) -> None:
         self.facts = facts
-        self.hint = str(facts["hint"]) if "hint" in facts else self.hint.format(**facts)  # type: ignore[misc]
+        hint = str(facts["hint"]) if "hint" in facts else self.hint.format(**facts)
+        self.hint = to_type(hint, facts)  # type: ignore[misc]
         super().__init__(self.sentence.format(**facts))
 
     def __getattr__(self, name: str) -> Any:

@@ -69,7 +69,8 @@ def names_in(path: str) -> tuple[str, ...]:
 def checked_name(what: str, name: object) -> str:
     """Return a run id, step name or key in NFC. Raises: BadName saying which rule it breaks."""
     if type(name) is not str:
-        raise BadName(what=what, name=repr(name)[:80], reason=f"expected str, found {type(name).__name__}")
+        found = f"expected str, found {type(name).__name__}"
+        raise BadName(what=what, name=repr(name)[:80], reason=found, hint="Give it as a text, such as str(…).")
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

@@ -125,9 +125,23 @@ def refuse_difference(before: bytes, after: bytes) -> None:
         raise mismatch
 
 
+_WAYS_OUT = {
+    "a JSON value": (
+        "Annotate it as what it is: a dataclass, a pydantic model, a set, a tuple, Decimal, a date, bytes, a path. "
+        "Make a list of a generator; give the name of a function, a client or a connection, never the thing itself."
+    ),
+    "a str as key": "Annotate it, such as dict[int, str]: without an annotation the keys are texts.",
+    "a finite number": "Give None, or leave it out: JSON has neither NaN nor infinities.",
+    "text that UTF-8 can hold": "Decode with errors='replace', or give the bytes: a lone surrogate has no UTF-8.",
+}
+"""What to do about what was expected, where it says more than that data is to be plain."""
+
+
 def not_encodable(error: Exception, where: str) -> NotEncodable:
     """Translate whatever stopped a value from being written; values are never shown."""
-    return NotEncodable(where=where, **_facts(error, "a value that can be read and written"))
+    facts = _facts(error, "a value that can be read and written")
+    hint = next((way for expected, way in _WAYS_OUT.items() if facts["expected"].startswith(expected)), None)
+    return NotEncodable(where=where, **facts) if hint is None else NotEncodable(where=where, **facts, hint=hint)
 
 
 def not_decodable(error: Exception, where: str) -> NotDecodable:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from milepost.errors import BadOption, Declined, Signal
@@ -16,14 +16,26 @@ from milepost.runtime.loading import load
 from milepost.runtime.scope import AnySpec, RuntimeCall, Scope
 
 CONCURRENCY_MAX = 256
+ONE_ITERABLE = (
+    "Write `.map(items, concurrency=…)`: what a call takes of several iterables is one item, such as a tuple of `zip`."
+)
 
 
-def named_calls(scope: Scope, spec: AnySpec, items: Iterable[Any], concurrency: int) -> list[RuntimeCall]:
-    """Name every item in order, before the first one starts: names do not depend on who is faster."""
+def check_map(spec: AnySpec, items: object, surplus: Sequence[object], concurrency: object) -> None:
+    """Refuse what no `.map` can carry out. Raises: BadOption."""
+    where = f"{spec.name}.map"
+    if surplus:
+        reason = f"expected one iterable, of what each call is given, found {1 + len(surplus)} arguments"
+        raise BadOption(where=where, reason=reason, hint=ONE_ITERABLE)
+    if not hasattr(items, "__iter__") and not hasattr(items, "__getitem__"):
+        raise BadOption(where=where, reason=f"expected an iterable, found {type(items).__name__}", hint=ONE_ITERABLE)
     if type(concurrency) is not int or not 1 <= concurrency <= CONCURRENCY_MAX:
-        raise BadOption(
-            where=f"{spec.name}.map, concurrency=", reason=f"expected 1 to {CONCURRENCY_MAX}, found {concurrency!r}"
-        )
+        reason = f"expected 1 to {CONCURRENCY_MAX}, found {concurrency!r}"
+        raise BadOption(where=f"{where}, concurrency=", reason=reason, hint="Correct it where .map is called.")
+
+
+def named_calls(scope: Scope, spec: AnySpec, items: Iterable[Any]) -> list[RuntimeCall]:
+    """Name every item in order, before the first one starts: names do not depend on who is faster."""
     return [scope.begin(spec, (item,), {}) for item in items]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from milepost.errors import (
     InputsDiffer,
+    MisuseError,
     RunEnded,
     RunInterrupted,
     RunUnstarted,
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from milepost.protocol.role import Promoted
 
 PRUNED = "Choose another run id: that of a pruned run stays taken, its keys may be known to providers."
+
+INPUTS_HINT = "Give them after the run id, as the task's function takes them: `run(run_id, …)`."
 
 
 @slotted
@@ -174,7 +177,11 @@ def _required(task: TaskSpec, store: Store, seal_key: bytes | None) -> Promoted 
 def _encoded_inputs(task: TaskSpec, inputs: Inputs | None) -> bytes:
     if inputs is None:
         return b""
-    return task.arguments.round_trip(task.arguments.bind(inputs.args, dict(inputs.kwargs)))
+    try:
+        bound = task.arguments.bind(inputs.args, dict(inputs.kwargs))
+    except TypeError as error:
+        raise MisuseError(reason=f"task {task.name}, inputs: {error}", hint=INPUTS_HINT) from None
+    return task.arguments.round_trip(bound)
 
 
 def _first_start(

@@ -1,4 +1,4 @@
-"""An error of ours as data and as a hint to be typed as it stands. Pure."""
+"""An error of ours as data, and its hint. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ from milepost.records.secret import redact
 
 
 def hint_of(error: MilepostError) -> str:
-    """Return an error's hint with the run and the question it is about filled in, to be typed as it stands.
-
-    A step that failed by one of our errors is mended as that error says.
-    """
-    hint = str(error.hint)
+    """Return an error's hint. A step that failed by one of our errors is mended as that error says."""
     if isinstance(error, StepFailed) and isinstance(error.__cause__, MilepostError):
-        hint = f"{hint_of(error.__cause__)} Then `milepost resume RUN`: finished steps are not repeated."
-    for word, fact in (("RUN", "run_id"), ("QUESTION", "question_id")):
-        if fact in error.facts:
-            hint = hint.replace(f" {word}", f" {shlex.quote(str(error.facts[fact]))}")
-    return hint
+        resume = f"`milepost resume {shlex.quote(str(error.facts['run_id']))}`"
+        return f"{hint_of(error.__cause__)} Then {resume}: finished steps are not repeated."
+    return str(error.hint)
 
 
 def error_object(error: MilepostError) -> dict[str, Any]:

@@ -73,11 +73,11 @@ def test_an_output_that_is_no_data_says_how_to_mend_it(shell: Shell) -> None:
     ended = shell.run("run", "letters.py:unwritable", "name=ann", "--run-id", "one")
     assert (ended.status, ended.err.count("step-failed: ")) == (1, 1)
     assert "$[1]" in ended.err
-    assert "Return annotated plain data" in ended.err
+    assert "Annotate it as what it is" in ended.err
     assert "`milepost resume one`" in ended.err
     assert no_traceback(ended)
     again = shell.run("resume", "one", "--json")
-    assert again.json["error"]["hint"].startswith("Return annotated plain data")
+    assert again.json["error"]["hint"].startswith("Annotate it as what it is")
 
 
 def test_a_failed_run_says_which_step_and_what_it_raised(shell: Shell) -> None:

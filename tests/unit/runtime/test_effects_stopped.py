@@ -32,7 +32,7 @@ def test_a_second_call_of_what_is_in_doubt_is_not_told_to_take_another_key(desk:
     ) as told:
         asyncio.run(plan.options(**desk.options()).run("r"))
     assert "own key" not in told.value.hint
-    assert "`milepost resume RUN` finds out" in told.value.hint
+    assert "`milepost resume r` finds out" in told.value.hint
     assert len(desk.records("intent_recorded")) == 1
 
 
