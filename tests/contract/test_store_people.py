@@ -157,6 +157,7 @@ def test_the_id_of_a_pruned_run_stays_taken(store: Store) -> None:
     store.append(batch(lease, 1, progress=progress(RunStatus.CANCELLED))).wait()
     store.prune(["r"], AT)
     assert store.create_run(NewRun("r", "task", "r", None, AT, ELSEWHERE)) is None
+    assert [store.was_pruned("r"), store.was_pruned("another")] == [True, False]
 
 
 def test_a_store_in_order_has_nothing_to_complain_of(store: Store) -> None:

@@ -9,7 +9,7 @@ import shlex
 import click
 
 from milepost.cli.opened import the_store
-from milepost.cli.options import RUN, TEXT, json_option
+from milepost.cli.options import NAME, RUN, TEXT, json_option
 from milepost.cli.output import emit, note
 from milepost.cli.recorded import started_task
 from milepost.errors import MilepostError
@@ -24,7 +24,7 @@ from milepost.views.opened import read_whole, seal_key
 @click.command("fork")
 @click.argument("run_id", metavar="RUN", type=RUN)
 @click.option(
-    "--from", "step", type=TEXT, metavar="STEP", required=True, help="The path of the step or effect to begin before."
+    "--from", "step", type=NAME, metavar="STEP", required=True, help="The path of the step or effect to begin before."
 )
 @click.option("--run-id", "new_id", type=TEXT, help="Name of the new run; RUN-fork-xxxx when left out.")
 @json_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -28,8 +29,16 @@ class _Text(click.ParamType):  # type: ignore[type-arg]  # not generic before cl
         return checked_text(what, str(value))
 
 
-class _Completed(_Text):
-    """A text a shell can complete from what is in the store; without a store it completes nothing."""
+class _Name(_Text):
+    """The name of a run, a step or an effect, in the form in which names are recorded (Unicode NFC)."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name. Raises: BadName."""
+        return unicodedata.normalize("NFC", super().convert(value, param, ctx))
+
+
+class _Completed(_Name):
+    """A name a shell can complete from what is in the store; without a store it completes nothing."""
 
     def __init__(self, choices: Callable[[], list[tuple[str, str]]]) -> None:
         self._choices = choices
@@ -57,6 +66,7 @@ def _question_ids() -> list[tuple[str, str]]:
 
 
 TEXT = _Text()
+NAME = _Name()
 RUN = _Completed(_run_ids)
 QUESTION = _Completed(_question_ids)
 

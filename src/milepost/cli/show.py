@@ -6,7 +6,7 @@ import click
 
 from milepost.cli.checkpoint import say_checkpoint
 from milepost.cli.opened import store_to_read
-from milepost.cli.options import RUN, TEXT, json_option
+from milepost.cli.options import NAME, RUN, json_option
 from milepost.cli.output import emit, say, say_no_runs, table
 from milepost.cli.overview import header_lines, next_lines, open_lines
 from milepost.errors import RefusedError
@@ -23,7 +23,7 @@ from milepost.views.steps import HEADERS, shown_rows, steps
 @click.command("show")
 @click.argument("run_id", metavar="[RUN]", required=False, type=RUN)
 @click.option(
-    "--step", "path", type=TEXT, metavar="PATH", help="Show one step or effect in full, with its output and sources."
+    "--step", "path", type=NAME, metavar="PATH", help="Show one step or effect in full, with its output and sources."
 )
 @click.option("--all", "every", is_flag=True, help="Show every item of a .map instead of counting equal ones.")
 @json_option

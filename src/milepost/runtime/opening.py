@@ -13,7 +13,7 @@ from dataclasses import field
 from decimal import Decimal, InvalidOperation
 from operator import attrgetter
 
-from milepost.errors import CorruptRecord, RefusedError, RunUnknown, SealKeyMissing
+from milepost.errors import CorruptRecord, RefusedError, RunEnded, RunUnknown, SealKeyMissing
 from milepost.protocol.fold import fold_record, fold_start_unread
 from milepost.protocol.snapshot import Snapshot
 from milepost.records.frozen import slotted
@@ -27,6 +27,10 @@ from milepost.stores.contract import Head, NewRun, Progress, RunRow, Store, Stor
 
 _FEW = frozenset((RunResumed.kind, QuestionAsked.kind))
 UNSET_KEY = "Unset MILEPOST_SEAL_KEY for this run: it was started without a key, and goes on without one."
+PRUNED = (
+    "Its journal is deleted. Choose another run id for a new run: this one stays taken, its keys may be known to "
+    "providers."
+)
 _chain_of = attrgetter("chain")
 READS_MAX = 5
 """Readings of a journal that somebody is writing, before what does not fit together is believed."""
@@ -62,8 +66,10 @@ def row_of_new(new: NewRun) -> RunRow:
 
 
 def row_of(store: Store, run_id: str) -> RunRow:
-    """Return a run's row. Raises: RunUnknown."""
+    """Return a run's row. Raises: RunUnknown; RunEnded for one that was pruned."""
     row = store.run(run_id)
+    if row is None and store.was_pruned(run_id):
+        raise RunEnded(run_id=run_id, status="pruned", hint=PRUNED)
     if row is None:
         raise RunUnknown(run_id=run_id, location=store.location)
     return row

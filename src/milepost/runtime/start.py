@@ -59,7 +59,6 @@ from milepost.stores.contract import Lease, NewRun, RunRow, Store
 if TYPE_CHECKING:
     from milepost.protocol.role import Promoted
 
-PRUNED = "Choose another run id: that of a pruned run stays taken, its keys may be known to providers."
 
 INPUTS_HINT = "Give them after the run id, as the task's function takes them: `run(run_id, …)`."
 
@@ -162,8 +161,6 @@ def _open(
         taken.lease = lease = store.create_run(new)
         if lease is not None:
             return _first_start(task, lease, row_of_new(new), inputs, encoded, taken, options, clock)
-        if store.run(run_id) is None:
-            raise RunEnded(run_id=run_id, status="pruned", hint=PRUNED)
     return _resume(task, run_id, inputs, encoded, taken, options, clock)
 
 

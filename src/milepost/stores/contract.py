@@ -201,6 +201,9 @@ class Store(Protocol):
     def run(self, run_id: str) -> RunRow | None:
         """Return the run's row, None when there is none."""
 
+    def was_pruned(self, run_id: str) -> bool:
+        """Say whether a run of this id was here and was pruned."""
+
     def runs(
         self,
         *,

@@ -123,6 +123,9 @@ class MemoryStore:
             found = self._runs.get(run_id)
             return found.row if found else None
 
+    def was_pruned(self, run_id: str) -> bool:
+        return run_id in self._pruned
+
     def runs(
         self,
         *,

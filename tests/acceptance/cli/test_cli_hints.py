@@ -70,6 +70,18 @@ def test_the_id_of_a_pruned_run_says_that_it_stays_taken(written: Shell) -> None
     assert ended.status == 3
     assert "run-ended: run one has ended: pruned" in ended.err
     assert "Choose another run id" in ended.err
+    for words in (("show", "one"), ("resume", "one"), ("cancel", "one"), ("prune", "one", "--yes")):
+        named = written.run(*words)
+        assert (named.status, "run-ended: run one has ended: pruned" in named.err) == (3, True), words
+
+
+def test_a_run_is_found_by_its_id_in_either_unicode_form(written: Shell) -> None:
+    """It is recorded in one form; some keyboards and file systems give the other, which looks the same."""
+    typed = "cafe\N{COMBINING ACUTE ACCENT}"
+    assert written.run("run", "letters.py:quiet", "--run-id", typed).status == 0
+    shown = written.run("show", typed, "--json")
+    assert (shown.status, shown.json["run_id"]) == (0, "caf\N{LATIN SMALL LETTER E WITH ACUTE}")
+    assert written.run("resume", typed).status == 0
 
 
 def test_no_line_of_an_error_s_text_stands_like_one_of_ours(written: Shell) -> None:

@@ -127,6 +127,10 @@ class SqliteStore:
         row = self._reader.one("read run", SQL["run"], (run_id,))
         return None if row is None else rows.run_row(row)
 
+    def was_pruned(self, run_id: str) -> bool:
+        """Say whether a run of this id was here and was pruned."""
+        return self._reader.one("read run", SQL["pruned"], (run_id,)) is not None
+
     def runs(
         self,
         *,
