@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from milepost.cli.load import AnyTask, load_task
 from milepost.cli.output import note, say_result
-from milepost.errors import RunUnstarted
+from milepost.errors import RunUnstarted, UnknownTask
 from milepost.records.model import RunStarted
 from milepost.runtime.keeping import Artifacts
 from milepost.runtime.opening import Opened
@@ -35,7 +36,14 @@ def started_task(started: RunStarted, store: Store, run_id: str, *, named: str |
     for text in where.said:
         note(text)
     os.chdir(where.folder)
-    return load_task(where.target)
+    try:
+        return load_task(where.target)
+    except UnknownTask as error:
+        if error.hint != UnknownTask.hint:
+            raise
+        hint = f"{error.hint} If it was renamed: `milepost resume {shlex.quote(run_id)} --task FILE.py:FUNCTION`, where"
+        hint += f' FUNCTION is declared as @task(name="{started.task}").'
+        raise UnknownTask(**error.facts, hint=hint) from error.__cause__
 
 
 def tell_result(store: Store, run_id: str, *, as_json: bool) -> int:

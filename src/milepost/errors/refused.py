@@ -101,7 +101,10 @@ class WatchRunning(RefusedError):
 class WrongTask(RefusedError):
     code = "wrong-task"
     sentence = "run {run_id} belongs to task {expected}, not to {found}"
-    hint = "Choose another run id, or start the task the run belongs to."
+    hint = (
+        "Choose another run id, or start the task the run belongs to. A task that was renamed keeps its runs when it "
+        "is declared with the name they have: @task(name=…)."
+    )
 
 
 class InputsDiffer(RefusedError):

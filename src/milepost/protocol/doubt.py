@@ -57,10 +57,15 @@ def resolve(call: Call[EffectSpec], request: Request) -> Steps[bool]:
     return False
 
 
-def foreseen(spec: EffectSpec | None, state: EffectState, now: Moment) -> tuple[str, str]:
-    """Say what a resume will do about an open intent, asking nobody: `resolve` in words, with a state of `Finding`."""
+def foreseen(spec: EffectSpec | None, state: EffectState, now: Moment, over: str = "") -> tuple[str, str]:
+    """Say what a resume will do about an open intent, asking nobody: `resolve` in words, with a state of `Finding`.
+
+    `over` says why the plan does not come to its effect any more, where that is known.
+    """
     if state.answer is not None:
         return "ok", "would be settled as it was answered"
+    if over and (spec is None or spec.lookup is None):
+        return "ask", f"would ask: {over}, and nobody can look it up"
     if spec is None:
         return "wait", "can be told when the plan reaches it: its effect is not declared, or twice"
     if spec.lookup is not None:

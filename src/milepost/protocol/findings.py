@@ -14,9 +14,12 @@ from milepost.protocol.questions import counted, listed
 from milepost.protocol.snapshot import Snapshot
 from milepost.protocol.spec import EffectSpec
 from milepost.protocol.used import uses
-from milepost.protocol.versions import difference_of
+from milepost.protocol.versions import accepted, difference_of
 from milepost.records.model import ENDED, RunStatus
 from milepost.records.times import parse_time
+
+END_OF_PLAN = "the end of the plan"
+"""What follows where the plan comes to its end without a call that has no checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +33,29 @@ class Finding:
 
 
 def findings(
-    s: Snapshot, w: World, following: str = "", declared: Mapping[str, EffectSpec] = MappingProxyType({})
+    s: Snapshot,
+    w: World,
+    following: str = "",
+    declared: Mapping[str, EffectSpec] = MappingProxyType({}),
+    entered: int = 0,
 ) -> list[Finding]:
     """Return one line per rule: what it found and what a resume would do. Changes nothing.
 
-    `following` names the call that comes next, `declared` the effects with an open intent by their path.
+    `following` names the call that comes next, `declared` the effects with an open intent by their path, `entered` is
+    the number of answers that are in the snapshot and not yet in the journal.
     """
     if w.refusal is not None:
         return [_trust_line(s, w), *_not_looked_at(s)]
-    lines = [_trust_line(s, w), _sources_line(w), _intents_line(s, w, declared), _versions_line(w)]
-    return [*lines, Finding(5, "Continue", *_continue_line(s, following)), _bound_line(s, w)]
+    is_cancelled = s.cancel is not None or w.cancel is not None
+    over = "the run is cancelled" if is_cancelled else "the plan ends without it" if following == END_OF_PLAN else ""
+    intents = _intents_line(s, w, declared, over)
+    state, found = _continue_line(s, following)
+    if is_cancelled and s.status not in ENDED:
+        state, found = ("ok" if intents.state == "ask" else "refuse"), "the run would end: cancelled"
+    if entered:
+        found = f"{counted(entered, 'answer')} would be entered; {found}"
+    continued = Finding(5, "Continue", state, found)
+    return [_trust_line(s, w), _sources_line(w), intents, _versions_line(s, w), continued, _bound_line(s, w)]
 
 
 def _not_looked_at(s: Snapshot) -> list[Finding]:
@@ -71,11 +87,11 @@ def _sources_line(w: World) -> Finding:
     return Finding(2, "Sources", "ok", f"{counted(len(checks), 'source')} as expected{put_back}")
 
 
-def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> Finding:
+def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec], over: str) -> Finding:
     intents: dict[tuple[str, str], list[str]] = {}
     for state, send in s.open_intents():
         now = w.moment or Moment(parse_time(w.at), w.at, 0.0)
-        what = foreseen(declared.get(state.path), state, now)
+        what = foreseen(declared.get(state.path), state, now, over)
         intents.setdefault(what, []).append(f"{state.path} (key {send.intent.key})")
     if not intents:
         return Finding(3, "Intents", "ok", f"no open intent; {counted(s.applied_count, 'effect')} applied")
@@ -83,11 +99,12 @@ def _intents_line(s: Snapshot, w: World, declared: Mapping[str, EffectSpec]) -> 
     return Finding(3, "Intents", worst, "; ".join(f"{says}: {listed(names)}" for (_, says), names in intents.items()))
 
 
-def _versions_line(w: World) -> Finding:
+def _versions_line(s: Snapshot, w: World) -> Finding:
     changed = [difference_of(c) for c in w.versions or ()]
     if not changed:
         return Finding(4, "Versions", "ok", "instructions, tools, model and code are as recorded")
-    state, follows = ("ask", "would ask") if must_be_asked(w) else ("ok", "would be noted")
+    asks = not all(accepted(s, check) for check in must_be_asked(w))
+    state, follows = ("ask", "would ask") if asks else ("ok", "would be noted")
     return Finding(4, "Versions", state, f"{follows}: {listed(changed)}")
 
 
@@ -96,6 +113,8 @@ def _continue_line(s: Snapshot, following: str) -> tuple[str, str]:
         return "ok", "the run is done: its recorded result is returned"
     if s.status in ENDED:
         return "refuse", f"the run has ended: {s.status}"
+    if s.stopped:
+        return "refuse", "the run would end: stopped, as it was answered"
     if s.questions:
         return "ask", f"{len(s.questions)} open: " + listed([q.sentence for q in s.questions.values()], 1)
     if following.startswith("would ask"):

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from milepost.errors import MilepostError
+from milepost.errors import MilepostError, WrongTask
+from milepost.protocol.decide import EnterAnswers, World, decide
 from milepost.protocol.failure import error_record
-from milepost.protocol.findings import Finding, findings
-from milepost.protocol.ops import Body, Ended, Steps
+from milepost.protocol.findings import END_OF_PLAN, Finding, findings
+from milepost.protocol.fold import fold_record
+from milepost.protocol.ops import Artifact, Body, Ended, Steps
 from milepost.protocol.spec import EffectSpec, TaskSpec
 from milepost.records.model import ENDED
 from milepost.runtime.active import ActiveRun, RunOptions
@@ -18,6 +20,7 @@ from milepost.runtime.clock import Clock, SystemClock
 from milepost.runtime.drive import drive
 from milepost.runtime.guarded import watch_over
 from milepost.runtime.journal import Journal
+from milepost.runtime.journey import entered, resumption
 from milepost.runtime.leases import me
 from milepost.runtime.looking import Reached
 from milepost.runtime.opening import Opened, went_back
@@ -32,23 +35,48 @@ from milepost.stores.contract import Lease, Store
 
 
 def check_run(task: TaskSpec, run_id: str, store: Store, options: RunOptions) -> list[Finding]:
-    """Return one finding per rule for a run as it stands now. Raises: RunUnknown."""
+    """Return one finding per rule for a run as it stands now. Raises: RunUnknown, WrongTask."""
     opened = read_trusted(store, run_id, options.seal_key)
+    if opened.row.task != task.name:
+        raise WrongTask(run_id=run_id, expected=opened.row.task, found=task.name)
     clock = options.clock or SystemClock()
     behind = went_back(store, opened, witness_of(store.store_id, run_id, options.environ))
     world = world_of(task, opened, behind, clock)
     if opened.refusal is not None or opened.snapshot.started is None:
         return findings(opened.snapshot, world)
     run, call = _looking(task, opened, store, options, clock)
+    count = _go_on(run, world, opened)
+    take_up(run, call)
     try:
         world.sources = drive(check_sources(run.snapshot), run, call)
         if run.needs_promotion:
             run.promoted, world.promotion = going_on(run)
         world.versions = check_versions(run.snapshot, task.versions(), promotion=world.promotion)
-        following = "" if opened.row.progress.status in ENDED or run.snapshot.questions else _following(run, call)
+        s = run.snapshot
+        following = "" if s.status in ENDED or s.stopped or s.questions else _following(run, call)
     except MilepostError as error:
         following = f"{type(error).code}: {error}"
-    return findings(run.snapshot, world, following, _declared(run))
+    return findings(run.snapshot, world, following, _declared(run), count)
+
+
+def _go_on(run: ActiveRun, world: World, opened: Opened) -> int:
+    """Fold in what a resume writes before it decides, and write nothing: answers given since, and that it goes on.
+
+    Return how many answers.
+    """
+    s, count = run.snapshot, 0
+    read = s.record_count
+    while isinstance(decision := decide(s, world), EnterAnswers):
+        for question, answer in decision.answers:
+            carried: list[Artifact] = []
+            fold_record(s, entered(question.question_id, answer, world.at, carried))
+            opened.checked.update({kept.pointer.digest: kept.data for kept in carried if kept.data is not None})
+            count += 1
+    if s.status not in ENDED and not s.questions:
+        assert world.moment is not None
+        fold_record(s, resumption(run, world.moment))
+    s.record_count = read
+    return count
 
 
 def _declared(run: ActiveRun) -> dict[str, EffectSpec]:
@@ -67,9 +95,7 @@ def _looking(
     run.checking = True
     if run.snapshot.is_shadow:
         watch_over(run)
-    call = root_call(run)
-    take_up(run, call)
-    return run, call
+    return run, root_call(run)
 
 
 def _following(run: ActiveRun, call: RuntimeCall) -> str:
@@ -79,7 +105,7 @@ def _following(run: ActiveRun, call: RuntimeCall) -> str:
         return ended.error.what
     if ended.error is not None:
         return f"the code between steps raises {error_record(ended.error)}"
-    return "the end of the plan" if not ended.uncalled else f"would ask: {', '.join(ended.uncalled)} not called again"
+    return END_OF_PLAN if not ended.uncalled else f"would ask: {', '.join(ended.uncalled)} not called again"
 
 
 def _only_body() -> Steps[Any]:

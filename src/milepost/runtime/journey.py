@@ -24,7 +24,7 @@ from milepost.protocol.doubt import ask_unsettled, look_up
 from milepost.protocol.failure import cause_record, error_record, leaves_as_it_is
 from milepost.protocol.keep import beside, keep_bytes, keep_files
 from milepost.protocol.landing import answered, answered_outcome, recovered
-from milepost.protocol.ops import Append, Artifact, Ask, Body, Ended, Load, Now, Steps, Within
+from milepost.protocol.ops import Append, Artifact, Ask, Body, Ended, Load, Moment, Now, Steps, Within
 from milepost.protocol.outcomes import CannotTell, Found, NotFound
 from milepost.protocol.questions import uncalled_question
 from milepost.protocol.spec import EffectSpec
@@ -147,8 +147,13 @@ def _act(run: ActiveRun, world: World, decision: rules.Decision) -> Steps[None]:
 def resumed(run: ActiveRun) -> Steps[None]:
     """Note that this process goes on with the run. Crash: a resume that left no trace and is not counted."""
     now = yield Now()
+    yield Append((resumption(run, now),))
+
+
+def resumption(run: ActiveRun, now: Moment) -> RunResumed:
+    """Return the record of a resume."""
     holder = run.lease.holder
-    record = RunResumed(
+    return RunResumed(
         at=now.text,
         number=run.snapshot.resumes + 1,
         token=run.lease.token,
@@ -157,7 +162,6 @@ def resumed(run: ActiveRun) -> Steps[None]:
         limits=declared_limits(run.task),
         uptime=now.uptime,
     )
-    yield Append((record,))
 
 
 def _enter_answers(answers: Any) -> Steps[None]:
@@ -168,10 +172,11 @@ def _enter_answers(answers: Any) -> Steps[None]:
         given.setdefault(question.question_id, []).append(answer)
     for last, (name, rows) in enumerate(given.items(), 1 - len(given)):
         artifacts: list[Artifact] = []
-        yield Append([_entered(name, row, now.text, artifacts) for row in rows], artifacts, wait=last == 0)
+        yield Append([entered(name, row, now.text, artifacts) for row in rows], artifacts, wait=last == 0)
 
 
-def _entered(question_id: str, answer: AnswerRow, at: str, artifacts: list[Artifact]) -> AnswerEntered:
+def entered(question_id: str, answer: AnswerRow, at: str, artifacts: list[Artifact]) -> AnswerEntered:
+    """Return the record of an answer; what it carries is added to the artifacts."""
     return AnswerEntered(
         at=at,
         question_id=question_id,

@@ -118,3 +118,19 @@ def test_one_long_run_id_does_not_widen_every_line(shell: Shell) -> None:
     lines = shell.run("runs").out.splitlines()
     assert max(len(line) for line in lines if not line.startswith("xxx")) < 150
     assert any(line.startswith("x" * 200) for line in lines)
+
+
+def test_a_task_that_was_renamed_is_named_with_its_run(written: Shell) -> None:
+    """Each refusal says the next step, and the last one goes on; a check is refused like its resume."""
+    plan = written.folder / "renamed.py"
+    plan.write_text("from milepost import task\n@task\ndef old() -> int:\n    raise LookupError\n", encoding="utf-8")
+    assert written.run("run", "renamed.py:old", "--run-id", "one").status == 1
+    plan.write_text("from milepost import task\n@task\ndef new() -> int:\n    return 1\n", encoding="utf-8")
+    gone = written.run("resume", "one")
+    assert gone.status == 2
+    assert '`milepost resume one --task FILE.py:FUNCTION`, where FUNCTION is declared as @task(name="old")' in gone.err
+    for words in (("--check",), ()):
+        other = written.run("resume", "one", "--task", "renamed.py:new", *words)
+        assert (other.status, "@task(name=…)" in other.err) == (3, True)
+    plan.write_text(plan.read_text().replace("@task", '@task(name="old")'), encoding="utf-8")
+    assert written.run("resume", "one", "--task", "renamed.py:new").status == 0

@@ -328,12 +328,12 @@ def test_the_same_holds_on_an_event_loop(desk: Desk) -> None:
 
 
 def test_a_check_says_how_much_was_used(desk: Desk) -> None:
-    """Somebody who is about to resume a run sees what is left before it runs."""
+    """Somebody who is about to resume a run sees what is left before it runs; the resume that is foreseen counts."""
     plan = thinks(Limits(cost=100, resumes=5))
     desk.dies(plan, at="append:step_verified", nth=2, settled=True)
     options = plan.options(**desk.options())._options
     (bound,) = [f for f in check_run(plan.spec, "r", desk.store, options) if f.rule == "Bound"]
-    assert "0 of 5 resumes; 4 of 100 cost" in bound.found
+    assert "1 of 5 resumes; 4 of 100 cost" in bound.found
     assert desk.snapshot().limits == {"cost": "100", "resumes": 5}
     assert [one["says"] for one in limit_objects(desk.snapshot(), START)] == ["0 of 5 resumes", "4 of 100 cost"]
 
