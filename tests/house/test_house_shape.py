@@ -86,3 +86,15 @@ def test_the_public_rooms_are_the_ones_the_picture_shows() -> None:
     rooms = {path.name for path in SRC.iterdir() if path.is_dir() and path.name != "__pycache__"}
     below = {"artifacts", "errors", "protocol", "records", "runtime", "sources", "stores"}
     assert rooms == below | {"audit", "cli", "console", "drill", "notify", "shadow", "views", "watch"}
+
+
+def test_the_store_contract_is_small() -> None:
+    """Whoever writes another store reads it whole (design §7)."""
+    (contract,) = [
+        node
+        for node in ast.walk(parsed(SRC / "stores" / "contract.py"))
+        if isinstance(node, ast.ClassDef) and node.name == "Store"
+    ]
+    methods = [node.name for node in contract.body if isinstance(node, ast.FunctionDef)]
+    assert len(methods) <= 20, methods
+    assert f"A contract of {len(methods)} methods" in (ROOT / "docs" / "design.md").read_text(encoding="utf-8")

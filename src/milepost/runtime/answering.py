@@ -28,10 +28,9 @@ from milepost.stores.contract import QuestionRow, RunRow, Store
 
 def find_question(store: Store, question_id: str) -> QuestionRow:
     """Return a question, open or not. Raises: QuestionUnknown."""
-    row = store.question(question_id)
-    if row is None:
-        raise QuestionUnknown(question_id=question_id, location=store.location)
-    return row
+    for row in store.questions(question_id=question_id):
+        return row
+    raise QuestionUnknown(question_id=question_id, location=store.location)
 
 
 def asked(row: QuestionRow) -> QuestionAsked:

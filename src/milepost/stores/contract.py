@@ -249,11 +249,13 @@ class Store(Protocol):
     def artifacts(self, run_id: str, digests: Sequence[str]) -> Mapping[str, StoredArtifact]:
         """Return those of the run's artifacts that are there, in one query. Bytes are not checked here."""
 
-    def questions(self, run_id: str | None = None, *, closed: bool = False) -> list[QuestionRow]:
-        """Return open questions (with closed=True all), oldest first, of one run or of all."""
+    def questions(
+        self, run_id: str | None = None, *, question_id: str | None = None, closed: bool = False
+    ) -> list[QuestionRow]:
+        """Return open questions (with closed=True all), oldest first, of one run or of all.
 
-    def question(self, question_id: str) -> QuestionRow | None:
-        """Return one question, open or not, without reading the others; None when there is none."""
+        With `question_id` that one only, open or not, without reading the others.
+        """
 
     def asks(self, run_id: str, body: bytes) -> bool:
         """Say whether a record of the task's own chain is a question of exactly this content."""

@@ -227,14 +227,14 @@ class MemoryStore:
 
     # ── people ──
 
-    def questions(self, run_id: str | None = None, *, closed: bool = False) -> list[QuestionRow]:
+    def questions(
+        self, run_id: str | None = None, *, question_id: str | None = None, closed: bool = False
+    ) -> list[QuestionRow]:
         with self._lock:
             found = list(self._questions.values())
+        if question_id is not None:
+            return [q for q in found if q.question_id == question_id]
         return [q for q in found if run_id in (None, q.run_id) and (closed or not q.closed)]
-
-    def question(self, question_id: str) -> QuestionRow | None:
-        with self._lock:
-            return self._questions.get(question_id)
 
     def asks(self, run_id: str, body: bytes) -> bool:
         return any(line.body == body for line in self.records(run_id, chain="") if line.kind == QuestionAsked.kind)

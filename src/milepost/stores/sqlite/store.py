@@ -206,15 +206,15 @@ class SqliteStore:
 
     # ── people ──
 
-    def questions(self, run_id: str | None = None, *, closed: bool = False) -> list[QuestionRow]:
-        """Return open questions (with closed=True all), oldest first, of one run or of all."""
-        found = self._reader.all("read questions", SQL["questions"], {"run_id": run_id, "closed": closed})
+    def questions(
+        self, run_id: str | None = None, *, question_id: str | None = None, closed: bool = False
+    ) -> list[QuestionRow]:
+        """Return open questions (with closed=True all), oldest first, of one run or of all; or one, open or not."""
+        if question_id is not None:
+            found = self._reader.all("read question", SQL["question"], (question_id,))
+        else:
+            found = self._reader.all("read questions", SQL["questions"], {"run_id": run_id, "closed": closed})
         return [rows.question(row) for row in found]
-
-    def question(self, question_id: str) -> QuestionRow | None:
-        """Return one question, open or not, None when there is none."""
-        row = self._reader.one("read question", SQL["question"], (question_id,))
-        return None if row is None else rows.question(row)
 
     def asks(self, run_id: str, body: bytes) -> bool:
         """Say whether a record of the task's own chain is a question of exactly this content."""
