@@ -59,6 +59,7 @@ def fold_start_unread(s: Snapshot, start: bytes, path: str, inputs_fingerprint: 
     if path in s.steps or not is_start_of(start, path, inputs_fingerprint):
         return False
     s.record_count += 1
+    s.accepted_plan.discard(path)
     state = s.step_state(path)
     state.starts, state.counted, state.unread_start = 1, True, start
     _act_on(s.approvals, path)
@@ -124,6 +125,7 @@ def _run_ended(s: Snapshot, r: RunEnded) -> None:
 
 def _step_started(s: Snapshot, r: StepStarted) -> None:
     state = s.step_state(r.path)
+    s.accepted_plan.discard(r.path)
     if state.finished:
         s.reopen(r.path)
     state.counted = not state.progressed
@@ -195,6 +197,7 @@ def _intent_recorded(s: Snapshot, r: IntentRecorded) -> None:
         state.sends.clear()
     state.sends.append(Send(r))
     s.note_sent(r)
+    s.accepted_plan.discard(r.path)
     if state.starts == 0:
         state.since = r.at
     state.starts += 1

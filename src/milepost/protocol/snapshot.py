@@ -48,7 +48,7 @@ class Snapshot:
     declined: dict[str, ApprovalState] = field(default_factory=dict)  # of both, by path: not asked about again since
     agents: set[str] = field(default_factory=set)  # who or what ran it
     refused: dict[str, set[str]] = field(default_factory=dict)  # effect path -> permissions the task did not hold
-    accepted_plan: set[str] = field(default_factory=set)
+    accepted_plan: set[str] = field(default_factory=set)  # paths that may begin, or be missed, until they begin
     accepted_names: set[str] = field(default_factory=set)  # body/declared name: every call of it there
     redo_at: str = ""  # a person said redo: steps finished before that reopen without asking when inputs differ
     redoing_versions: bool = False  # and those that other versions made

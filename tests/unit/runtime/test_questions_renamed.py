@@ -563,6 +563,45 @@ def test_a_doubt_in_another_step_is_settled_before_the_same_effect_is_sent_from_
     assert sorted(amount for _, amount, _ in provider.ledger) == [1, 7]
 
 
+@pytest.mark.parametrize("renamed", [False, True])
+def test_what_was_accepted_and_then_sent_stands_like_anything_that_was_sent(
+    desk: Desk, provider: Provider, renamed: bool
+) -> None:
+    """The answer let it be sent. It is none to a plan that sends it under another name, or does without it."""
+    order = [7]
+
+    def plan(pay: Any, at_last: bool = False) -> Any:
+        @step
+        def batch() -> list[str]:
+            return [pay(amount) for amount in order]
+
+        @task(name="payday")
+        def payday() -> list[str]:
+            return batch() if at_last else [pay(amount) for amount in order]
+
+        return payday
+
+    desk.dies_at_its_end(plan(paying(provider)))
+    order[:] = [8, 7]
+    with pytest.raises(PlanChanged, match=r"The plan calls pay\[8\], which has no record, where pay\[7\] was"):
+        desk.run(plan(paying(provider)))
+    desk.answer("accept")
+    desk.dies_at_its_end(plan(paying(provider)))
+    if renamed:
+        order[:] = [8]
+        changed = plan(paying(provider, "pay_out", "x"), at_last=True)
+        with pytest.raises(PlanChanged, match="batch, which has no record"):
+            desk.run(changed)
+        desk.answer("accept")
+        found = r"batch/pay_out\[x8\], which has no record, where pay\[8\] was finished"
+    else:
+        order[:] = [7]
+        changed, found = plan(paying(provider)), r"pay\[8\] was finished before, but the plan"
+    with pytest.raises(PlanChanged, match=found):
+        desk.run(changed)
+    assert [amount for _, amount, _ in provider.ledger] == [7, 8]
+
+
 @pytest.mark.parametrize("keyed", [False, True])
 def test_the_same_place_of_another_item_is_no_other_place(desk: Desk, provider: Provider, keyed: bool) -> None:
     """Each step orders, without a key or at the one supplier: an unchanged plan is asked nothing, killed or not."""
